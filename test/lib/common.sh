@@ -1,0 +1,172 @@
+# shellcheck shell=bash disable=SC2034
+# Shared by test/run, tools/demo and tools/soak: packages, the build, a private copy of the server, throwaway clusters.
+#
+# Everything lives below one fresh folder $WORK in ${TMPDIR:-/tmp}; cleanup() ends the servers started there, by pid,
+# and removes it. Nothing of the machine's own PostgreSQL is touched: the extension is installed into a copy of the
+# server's files (Debian's server finds its files relative to its binary, so a copy works).
+#
+#   PGMAJOR=15        which Debian server packages to use
+#   PG_CONFIG=...     another server altogether
+#   JOBS=2            parallel compilers and test files
+
+set -euo pipefail
+ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+BUILD=$ROOT/build-check
+PGMAJOR=${PGMAJOR:-15}
+PG_CONFIG=${PG_CONFIG:-/usr/lib/postgresql/$PGMAJOR/bin/pg_config}
+JOBS=${JOBS:-$(nproc)}
+export LC_ALL=C.UTF-8 PG_COLOR=never
+
+BUILD_PACKAGES=(g++ make "postgresql-$PGMAJOR" "postgresql-server-dev-$PGMAJOR")
+UNIT_PACKAGES=(g++ make cmake libgtest-dev)
+PGTAP_PACKAGES=("postgresql-$PGMAJOR-pgtap" libtap-parser-sourcehandler-pgtap-perl)
+TAP_PACKAGES=(libipc-run-perl python3 python3-psycopg)
+TIDY_PACKAGES=(clang-tidy-14)
+FORMAT_PACKAGES=(clang-format-14)
+
+say() { printf '%s\n' "$*"; }
+die() {
+    printf '%s: %s\n' "${0##*/}" "$*" >&2
+    exit 1
+}
+
+# need PACKAGE...: installs the Debian packages that are missing (root), or says how to (anybody else).
+need() {
+    local missing=() p
+    command -v dpkg-query >/dev/null || return 0 # not Debian: whoever runs this brings the tools
+    for p in "$@"; do
+        [ "$(dpkg-query -W -f='${db:Status-Status}' "$p" 2>/dev/null)" = installed ] || missing+=("$p")
+    done
+    [ ${#missing[@]} -gt 0 ] || return 0
+    [ "$(id -u)" = 0 ] || die "packages are missing; as root: apt-get install ${missing[*]}"
+    say "Installing Debian packages: ${missing[*]}"
+
+    # A freshly installed server package would create and start a cluster of its own; nobody asked for one.
+    local conf_dir=/etc/postgresql-common/createcluster.d log rc=0
+    local conf=$conf_dir/qinglong-sched-no-cluster.conf
+    log=$(mktemp)
+    mkdir -p "$conf_dir"
+    echo 'create_main_cluster = false' >"$conf"
+    {
+        apt-get update -q &&
+            DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends \
+                -o DPkg::Lock::Timeout=300 "${missing[@]}"
+    } </dev/null >"$log" 2>&1 || rc=$?
+    rm -f "$conf"
+    rmdir --ignore-fail-on-non-empty "$conf_dir"
+    [ "$rc" = 0 ] || tail -n 30 "$log" >&2
+    rm -f "$log"
+    [ "$rc" = 0 ] || die "apt-get failed"
+}
+
+# as COMMAND...: as user postgres when we are root (PostgreSQL refuses root), else as ourselves.
+as() {
+    if [ "$(id -u)" = 0 ]; then
+        runuser -u postgres -- env HOME="$WORK" TMPDIR="$WORK/tmp" PATH="$BIN:$PATH" "$@"
+    else
+        env TMPDIR="$WORK/tmp" PATH="$BIN:$PATH" "$@"
+    fi
+}
+
+# fg COMMAND...: runs it in a process group of its own and waits, so that a signal reaches us at once and cleanup()
+# can end the whole group.
+fg_group=
+fg() {
+    local rc=0
+    set -m
+    "$@" </dev/null &
+    fg_group=$!
+    set +m
+    wait "$fg_group" || rc=$?
+    fg_group=
+    return "$rc"
+}
+
+WORK=
+cleanup() {
+    local rc=$? pidfile pid
+    trap '' INT TERM HUP
+    [ -z "$fg_group" ] || kill -TERM -- "-$fg_group" 2>/dev/null || :
+    if [ -n "$WORK" ] && [ -d "$WORK" ]; then
+        while IFS= read -r -d '' pidfile; do
+            pid=$(head -n 1 "$pidfile" 2>/dev/null) || continue
+            # The pid may have been reused since: only a process that works in this data folder is ours.
+            [ "$(readlink "/proc/$pid/cwd" 2>/dev/null)" = "$(dirname "$pidfile")" ] || continue
+            kill -QUIT "$pid" 2>/dev/null || :
+            for _ in $(seq 50); do
+                [ -d "/proc/$pid" ] || break
+                sleep 0.1
+            done
+        done < <(find "$WORK" -name postmaster.pid -print0 2>/dev/null)
+        rm -rf "$WORK" || :
+    fi
+    exit "$rc"
+}
+
+# make_work: the folder of this run. Short, because socket paths may not be longer than 107 bytes.
+make_work() {
+    WORK=$(mktemp -d "${TMPDIR:-/tmp}/ql-XXXXXX")
+    trap cleanup EXIT
+    trap 'exit 130' INT
+    trap 'exit 143' TERM HUP
+    mkdir "$WORK/tmp" "$WORK/out"
+    [ "$(id -u)" != 0 ] || chown -R postgres: "$WORK"
+}
+
+# build: the extension, out of tree, incrementally. One build at a time per checkout.
+build() {
+    local dir=$BUILD/pg-${PG_CONFIG//\//_}
+    say "Building the extension"
+    mkdir -p "$dir"
+    exec 9>"$BUILD/.lock"
+    flock 9
+    if ! fg make -C "$dir" -f "$ROOT/Makefile" -j "$JOBS" PG_CONFIG="$PG_CONFIG" all >"$dir/make.log" 2>&1; then
+        grep -E 'error|warning|Error' -A 5 "$dir/make.log" | head -n 60
+        die "the build failed; the whole output is in $dir/make.log"
+    fi
+    MODULE=$dir/qinglong_sched.so
+    [ -z "$WORK" ] || install_private "$dir"
+    exec 9>&- # frees the lock
+}
+
+# install_private BUILD_DIR: the server's files and the extension below $WORK/tree; sets TREE and BIN.
+install_private() {
+    local what dir
+    TREE=$WORK/tree
+    for what in bindir pkglibdir sharedir; do
+        dir=$("$PG_CONFIG" --$what)
+        [ -d "$TREE$dir" ] && continue
+        mkdir -p "$TREE$dir"
+        cp -a --reflink=auto "$dir/." "$TREE$dir/"
+    done
+    BIN=$TREE$("$PG_CONFIG" --bindir)
+    rm -f "$TREE$("$PG_CONFIG" --sharedir)"/extension/qinglong_sched[.-]* # an older one of the machine's
+    make -C "$1" -f "$ROOT/Makefile" PG_CONFIG="$PG_CONFIG" DESTDIR="$TREE" install >"$1/install.log" 2>&1 ||
+        die "make install failed; see $1/install.log"
+    PGXS_TEST=$(dirname "$("$BIN/pg_config" --pgxs)")/../test
+    PGXS_TEST=$(cd "$PGXS_TEST" && pwd)
+}
+
+# start_server NAME [CONF LINE...]: a throwaway cluster in $WORK/NAME, on a socket only; points libpq's variables at it.
+start_server() {
+    local dir=$WORK/$1
+    shift
+    as mkdir "$dir"
+    if [ ! -d "$WORK/initdb" ]; then
+        as "$BIN/initdb" -D "$WORK/initdb" -U postgres -A trust -E UTF8 --locale=C --no-sync >"$WORK/out/initdb.log" 2>&1 ||
+            { cat "$WORK/out/initdb.log"; die "initdb failed"; }
+    fi
+    as cp -a "$WORK/initdb" "$dir/data"
+    { cat "$ROOT/test/server.conf"
+      printf '%s\n' "unix_socket_directories = '$dir'" "$@"
+    } | as tee -a "$dir/data/postgresql.conf" >/dev/null
+    as "$BIN/pg_ctl" -D "$dir/data" -l "$dir/log" -w -t 60 start >"$dir/pg_ctl.log" 2>&1 ||
+        { cat "$dir/log"; die "the throwaway server did not start"; }
+    export PGHOST=$dir PGPORT=54321 PGUSER=postgres PGDATABASE=postgres
+    SERVER_LOG=$dir/log
+}
+
+stop_server() {
+    as "$BIN/pg_ctl" -D "$PGHOST/data" -w -t 60 -m fast stop >/dev/null 2>&1 ||
+        { say "the server in $PGHOST did not stop in time"; return 1; }
+}
