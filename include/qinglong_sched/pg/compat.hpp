@@ -1,0 +1,22 @@
+#pragma once
+// Every difference between PostgreSQL 15 and 18 that this project meets, and nothing else.
+// Included by pg.hpp only, after PostgreSQL's headers.
+
+#if PG_VERSION_NUM >= 160000
+extern "C" {
+#include "varatt.h"
+}
+#endif
+
+// Modules are built with hidden symbols; 15's PGDLLEXPORT does not undo that, 16's does.
+#define QL_EXPORT __attribute__((visibility("default")))
+
+namespace qinglong::pg {
+
+#if PG_VERSION_NUM >= 170000
+inline std::uint32_t wait_event(const char* name) { return WaitEventExtensionNew(name); }
+#else
+inline std::uint32_t wait_event(const char*) { return PG_WAIT_EXTENSION; }
+#endif
+
+} // namespace qinglong::pg

@@ -1,0 +1,36 @@
+#pragma once
+// One bounded cycle: claim -> commit -> decide -> admit -> commit, used by CALL ql_schedule_once and by the workers.
+
+#include "qinglong_sched/pg/pg.hpp"
+
+namespace qinglong::scheduling {
+
+struct CycleOptions {
+    std::string owner;
+    int lease_ms;
+    int max_claims;
+    int grace_ms;
+    bool serializable;
+};
+
+struct CycleSummary {
+    std::optional<std::int64_t> first_claim_acquired_at_ms;
+    std::optional<std::int64_t> last_claim_acquired_at_ms;
+    int claimed = 0;
+    int initialized = 0;
+    int skipped = 0;
+    int admitted = 0;
+    int raced = 0;
+    int quarantined = 0;
+    int failed = 0; // backed off, logged; not part of the SQL type
+    bool saturated = false;
+};
+
+// Call it in a transaction that has done nothing yet, with an SPI connection from begin_spi(true) and no snapshot of
+// one's own; it commits several times and returns in a fresh transaction.
+CycleSummary run_cycle(const CycleOptions& options);
+
+// The earliest cursor of a schedulable row after now, for the sleep between cycles; needs SPI.
+std::optional<std::int64_t> next_due_ms();
+
+} // namespace qinglong::scheduling
