@@ -109,7 +109,7 @@ class Writer {
 
     void write(const Json& value, std::size_t depth, const Step* at) {
         if (++nodes_ > limits_.nodes) {
-            fail(at, "has too many values (at most " + std::to_string(limits_.nodes) + ")",
+            fail(nullptr, "has too many values (at most " + std::to_string(limits_.nodes) + ")",
                  "Use fewer values.");
         }
         switch (value.kind) {

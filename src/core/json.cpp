@@ -75,13 +75,13 @@ void JsonBuilder::admit(std::size_t text_bytes) {
     // The canonical text is never shorter than the texts in it, so this refuses nothing that would fit.
     bytes_ += text_bytes;
     if (bytes_ > limits_.bytes) {
-        fail("is too large", "Move bulk content out of the spec.");
+        throw InvalidSpec("", "is too large", "Move bulk content out of the spec.");
     }
 }
 
 void JsonBuilder::add(Json value) {
     if (++nodes_ > limits_.nodes) {
-        fail("has too many values", "Use fewer elements and members.");
+        throw InvalidSpec("", "has too many values", "Use fewer values.");
     }
     if (open_.empty()) {
         root_ = std::move(value);

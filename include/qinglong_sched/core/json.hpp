@@ -64,7 +64,7 @@ struct JsonLimits {
 
 inline constexpr JsonLimits task_limits{65'536, 1'024, 12, 16'384, 256, 128};
 inline constexpr JsonLimits trigger_limits{16'384, 512, 8, 4'096, 128, 128};
-// For what is already stored: wide enough for every task spec, trigger spec and execution plan.
+// An execution plan may be this large; also wide enough for every spec that is already stored.
 inline constexpr JsonLimits stored_limits{98'304, 2'048, 12, 98'304, 256, 128};
 
 // Builds a tree from a stream of tokens and throws InvalidSpec as soon as a limit is passed, so that neither
