@@ -21,6 +21,7 @@ BUILD_PACKAGES=(g++ make "postgresql-$PGMAJOR" "postgresql-server-dev-$PGMAJOR")
 UNIT_PACKAGES=(g++ make cmake libgtest-dev)
 PGTAP_PACKAGES=("postgresql-$PGMAJOR-pgtap" libtap-parser-sourcehandler-pgtap-perl)
 TAP_PACKAGES=(libipc-run-perl python3 python3-psycopg)
+LINT_PACKAGES=(perl binutils shellcheck)
 TIDY_PACKAGES=(clang-tidy-14)
 FORMAT_PACKAGES=(clang-format-14)
 
@@ -62,7 +63,7 @@ need() {
 # as COMMAND...: as user postgres when we are root (PostgreSQL refuses root), else as ourselves.
 as() {
     if [ "$(id -u)" = 0 ]; then
-        runuser -u postgres -- env HOME="$WORK" TMPDIR="$WORK/tmp" PATH="$BIN:$PATH" "$@"
+        setpriv --reuid=postgres --regid=postgres --init-groups env HOME="$WORK" TMPDIR="$WORK/tmp" PATH="$BIN:$PATH" "$@"
     else
         env TMPDIR="$WORK/tmp" PATH="$BIN:$PATH" "$@"
     fi
