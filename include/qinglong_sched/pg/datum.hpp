@@ -6,6 +6,7 @@
 namespace qinglong::pg {
 
 Value value(std::string_view text);
+inline Value value(const std::string& text) { return value(std::string_view(text)); }
 Value value(const std::optional<std::string>& text);
 inline Value value(bool flag) { return Value(BoolGetDatum(flag)); }
 inline Value value(std::int32_t number) { return Value(Int32GetDatum(number)); }
