@@ -16,7 +16,8 @@ void copy_text(char* to, std::size_t size, std::string_view from) noexcept {
 
 } // namespace
 
-void PendingError::set(int state, std::string_view text, std::string_view details, std::string_view advice) noexcept {
+void PendingError::set(int state, std::string_view text, std::string_view details,
+                       std::string_view advice) noexcept {
     sqlstate = state;
     copy_text(message, sizeof message, text);
     copy_text(detail, sizeof detail, details);
@@ -71,12 +72,22 @@ void PendingError::raise() const {
     pg_unreachable();
 }
 
-void begin_subtransaction() { BeginInternalSubTransaction(nullptr); }
-void release_subtransaction() { ReleaseCurrentSubTransaction(); }
-void rollback_subtransaction() { RollbackAndReleaseCurrentSubTransaction(); }
+void begin_subtransaction() {
+    BeginInternalSubTransaction(nullptr);
+}
+void release_subtransaction() {
+    ReleaseCurrentSubTransaction();
+}
+void rollback_subtransaction() {
+    RollbackAndReleaseCurrentSubTransaction();
+}
 
-void rethrow(const PgError& error) { throw error; }
+void rethrow(const PgError& error) {
+    throw error;
+}
 
-bool is_cancellation(const PgError& error) { return error.data->sqlerrcode == ERRCODE_QUERY_CANCELED; }
+bool is_cancellation(const PgError& error) {
+    return error.data->sqlerrcode == ERRCODE_QUERY_CANCELED;
+}
 
 } // namespace qinglong::pg

@@ -3,10 +3,14 @@
 namespace qinglong::pg {
 
 Value value(std::string_view text) {
-    return Value(pgcall([&] { return PointerGetDatum(cstring_to_text_with_len(text.data(), static_cast<int>(text.size()))); }));
+    return Value(pgcall([&] {
+        return PointerGetDatum(cstring_to_text_with_len(text.data(), static_cast<int>(text.size())));
+    }));
 }
 
-Value value(const std::optional<std::string>& text) { return text ? value(std::string_view(*text)) : Value(); }
+Value value(const std::optional<std::string>& text) {
+    return text ? value(std::string_view(*text)) : Value();
+}
 
 Value value(const pg_uuid_t& id) {
     return Value(pgcall([&] {
@@ -25,11 +29,12 @@ Value build_array(Datum* datums, bool* nulls, std::size_t count, Oid type) {
     get_typlenbyvalalign(type, &length, &by_value, &align);
     int dims[1] = {static_cast<int>(count)};
     int lower[1] = {1};
-    return Value(PointerGetDatum(construct_md_array(datums, nulls, 1, dims, lower, type, length, by_value, align)));
+    return Value(
+        PointerGetDatum(construct_md_array(datums, nulls, 1, dims, lower, type, length, by_value, align)));
 }
 
 // One pgcall for the whole array: make(i) may ereport and returns a Datum.
-template <typename Make>
+template<typename Make>
 Value make_array(std::size_t count, Oid type, const Make& make) {
     return pgcall([&] {
         auto* const datums = static_cast<Datum*>(palloc(sizeof(Datum) * (count + 1)));
@@ -79,7 +84,8 @@ std::string to_string(Datum datum) {
 std::string json_text(Datum jsonb) {
     const char* const text = pgcall([&] {
         Jsonb* const value = DatumGetJsonbP(jsonb);
-        return static_cast<const char*>(JsonbToCString(nullptr, &value->root, static_cast<int>(VARSIZE(value))));
+        return static_cast<const char*>(
+            JsonbToCString(nullptr, &value->root, static_cast<int>(VARSIZE(value))));
     });
     return std::string(text);
 }
@@ -120,8 +126,8 @@ std::string text_argument(FunctionCallInfo fcinfo, int index, const char* name) 
 Composite::Composite(Datum composite) {
     pgcall([&] {
         HeapTupleHeader const header = DatumGetHeapTupleHeader(composite);
-        TupleDesc const desc = lookup_rowtype_tupdesc_copy(HeapTupleHeaderGetTypeId(header),
-                                                           HeapTupleHeaderGetTypMod(header));
+        TupleDesc const desc =
+            lookup_rowtype_tupdesc_copy(HeapTupleHeaderGetTypeId(header), HeapTupleHeaderGetTypMod(header));
         HeapTupleData tuple;
         tuple.t_len = HeapTupleHeaderGetDatumLength(header);
         ItemPointerSetInvalid(&tuple.t_self);
@@ -198,7 +204,9 @@ pg_uuid_t random_uuid(unsigned version) {
 
 } // namespace
 
-pg_uuid_t new_uuid_v4() { return random_uuid(4); }
+pg_uuid_t new_uuid_v4() {
+    return random_uuid(4);
+}
 
 pg_uuid_t new_uuid_v7() {
     // RFC 9562 with a sub-millisecond fraction in rand_a, so that ids made one after another also sort so.
@@ -225,7 +233,8 @@ std::string sha256_hex(std::string_view bytes) {
     pgcall([&] {
         pg_cryptohash_ctx* const hash = pg_cryptohash_create(PG_SHA256);
         if (hash == nullptr || pg_cryptohash_init(hash) < 0 ||
-            pg_cryptohash_update(hash, reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size()) < 0 ||
+            pg_cryptohash_update(hash, reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size()) <
+                0 ||
             pg_cryptohash_final(hash, digest, sizeof digest) < 0)
             elog(ERROR, "could not compute a SHA-256 digest");
         pg_cryptohash_free(hash);
@@ -248,13 +257,17 @@ std::int64_t floor_divide(std::int64_t number, std::int64_t by) {
 }
 } // namespace
 
-std::int64_t clock_ms() { return floor_divide(GetCurrentTimestamp() + kEpochShiftUs, 1000); }
+std::int64_t clock_ms() {
+    return floor_divide(GetCurrentTimestamp() + kEpochShiftUs, 1000);
+}
 
 std::int64_t epoch_seconds(TimestampTz instant) {
     // Both parts floor to whole seconds, and the shift is a whole number of them.
     return floor_divide(instant, USECS_PER_SEC) + kEpochShiftUs / USECS_PER_SEC;
 }
 
-TimestampTz from_epoch_ms(std::int64_t ms) { return ms * 1000 - kEpochShiftUs; }
+TimestampTz from_epoch_ms(std::int64_t ms) {
+    return ms * 1000 - kEpochShiftUs;
+}
 
 } // namespace qinglong::pg

@@ -5,13 +5,17 @@ namespace qinglong::pg {
 namespace {
 
 void pin_settings() {
-    static constexpr const char* kOff[] = {"enable_seqscan",   "enable_bitmapscan", "enable_hashjoin",
-                                           "enable_mergejoin", "enable_material",   "enable_memoize",
+    static constexpr const char* kOff[] = {"enable_seqscan",
+                                           "enable_bitmapscan",
+                                           "enable_hashjoin",
+                                           "enable_mergejoin",
+                                           "enable_material",
+                                           "enable_memoize",
                                            "jit"};
     for (const char* name : kOff)
         (void)set_config_option(name, "off", PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
-    (void)set_config_option("search_path", "pg_catalog, pg_temp", PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0,
-                            false);
+    (void)set_config_option("search_path", "pg_catalog, pg_temp", PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE,
+                            true, 0, false);
 }
 
 void check(int code, int expected, const char* what) {
@@ -30,9 +34,8 @@ Rows run(Statement& statement, std::span<const Value> values, bool latest) {
             nulls[i] = values[static_cast<std::size_t>(i)].null ? 'n' : ' ';
         }
         if (statement.plan == nullptr) {
-            SPIPlanPtr const plan =
-                SPI_prepare_cursor(statement.text, statement.count, const_cast<Oid*>(statement.types),
-                                   CURSOR_OPT_GENERIC_PLAN);
+            SPIPlanPtr const plan = SPI_prepare_cursor(
+                statement.text, statement.count, const_cast<Oid*>(statement.types), CURSOR_OPT_GENERIC_PLAN);
             if (plan == nullptr)
                 elog(ERROR, "could not prepare a statement: %s", SPI_result_code_string(SPI_result));
             check(SPI_keepplan(plan), 0, "SPI_keepplan");
@@ -40,8 +43,8 @@ Rows run(Statement& statement, std::span<const Value> values, bool latest) {
         }
         int code;
         if (latest) {
-            code = SPI_execute_snapshot(statement.plan, datums, nulls, GetLatestSnapshot(), InvalidSnapshot, false,
-                                        true, 0);
+            code = SPI_execute_snapshot(statement.plan, datums, nulls, GetLatestSnapshot(), InvalidSnapshot,
+                                        false, true, 0);
         } else {
             code = SPI_execute_plan(statement.plan, datums, nulls, false, 0);
         }
@@ -65,15 +68,21 @@ void end_spi(int level) {
     SPI_finish();
 }
 
-void repin() { pin_settings(); }
+void repin() {
+    pin_settings();
+}
 
-Rows execute(Statement& statement, std::span<const Value> values) { return run(statement, values, false); }
+Rows execute(Statement& statement, std::span<const Value> values) {
+    return run(statement, values, false);
+}
 
 Rows execute_latest(Statement& statement, std::initializer_list<Value> values) {
     return run(statement, std::span<const Value>(values.begin(), values.size()), true);
 }
 
-std::uint64_t affected_rows() { return SPI_processed; }
+std::uint64_t affected_rows() {
+    return SPI_processed;
+}
 
 Row::Row(const Rows& rows, std::uint64_t index) {
     pgcall([&] {
@@ -84,7 +93,9 @@ Row::Row(const Rows& rows, std::uint64_t index) {
     });
 }
 
-std::string Row::string(int column) const { return maybe_string(column).value_or(std::string()); }
+std::string Row::string(int column) const {
+    return maybe_string(column).value_or(std::string());
+}
 
 std::optional<std::string> Row::maybe_string(int column) const {
     if (nulls_[column])

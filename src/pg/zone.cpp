@@ -6,8 +6,8 @@ namespace qinglong::pg {
 
 namespace {
 
-// PostgreSQL's data names every change until 2037 and repeats with the calendar after that; some zones have irregular
-// changes planned until 2087. From here on every zone is periodic.
+// PostgreSQL's data names every change until 2037 and repeats with the calendar after that; some zones have
+// irregular changes planned until 2087. From here on every zone is periodic.
 constexpr std::int64_t kCycleFrom = 13569465600; // 2400-01-01T00:00:00Z
 
 constexpr std::size_t kNameSize = 128;
@@ -23,7 +23,8 @@ HTAB* zone_cache = nullptr;
 
 bool is_digit_zone(const std::string& name) {
     // The IANA names that contain a digit. Any other name with a digit would be read as a POSIX string.
-    for (const char* fixed : {"EST5EDT", "CST6CDT", "MST7MDT", "PST8PDT", "GMT0", "GMT+0", "GMT-0", "Etc/GMT0"})
+    for (const char* fixed :
+         {"EST5EDT", "CST6CDT", "MST7MDT", "PST8PDT", "GMT0", "GMT+0", "GMT-0", "Etc/GMT0"})
         if (pg_strcasecmp(name.c_str(), fixed) == 0)
             return true;
     if (name.size() < 9 || name.size() > 10 || pg_strncasecmp(name.c_str(), "Etc/GMT", 7) != 0 ||
@@ -45,7 +46,8 @@ bool is_plain_name(const std::string& name) {
     for (const char c : name) {
         if (c >= '0' && c <= '9')
             digit = true;
-        else if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == '/' || c == '+' || c == '-'))
+        else if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == '/' || c == '+' ||
+                   c == '-'))
             return false;
     }
     if (digit)
@@ -65,8 +67,8 @@ pg_tz* load_zone(const std::string& name) {
     });
 }
 
-// Appends the spans of a zone to spans (when given) and returns how many there are. Neighbours with equal offsets are
-// one span: PostgreSQL also reports changes of the abbreviation only.
+// Appends the spans of a zone to spans (when given) and returns how many there are. Neighbours with equal
+// offsets are one span: PostgreSQL also reports changes of the abbreviation only.
 std::size_t walk_spans(const pg_tz* zone, core::ZoneSpan* spans) {
     const pg_time_t end = kCycleFrom + 2 * core::kCycleSeconds;
     pg_time_t at = -(std::int64_t{1} << 40);
@@ -104,7 +106,8 @@ std::string folded(const std::string& name) {
     return result;
 }
 
-// The name of this server that looks most like the given one; empty when none is near. Only errors pay for the walk.
+// The name of this server that looks most like the given one; empty when none is near. Only errors pay for
+// the walk.
 std::string nearest_name(const std::string& given) {
     constexpr int kFar = 4;
     const std::string wanted = folded(given);
@@ -122,11 +125,13 @@ std::string nearest_name(const std::string& given) {
             continue;
         std::string candidate = folded(name);
         // A lone city ("Berlin") means the zone that ends with it.
-        if (const auto slash = candidate.rfind('/'); slash != std::string::npos && wanted.find('/') == std::string::npos)
+        if (const auto slash = candidate.rfind('/');
+            slash != std::string::npos && wanted.find('/') == std::string::npos)
             candidate.erase(0, slash + 1);
         const int distance = pgcall([&] {
-            return varstr_levenshtein_less_equal(wanted.data(), static_cast<int>(wanted.size()), candidate.data(),
-                                                 static_cast<int>(candidate.size()), 1, 1, 1, best_distance, true);
+            return varstr_levenshtein_less_equal(wanted.data(), static_cast<int>(wanted.size()),
+                                                 candidate.data(), static_cast<int>(candidate.size()), 1, 1,
+                                                 1, best_distance, true);
         });
         if (distance < best_distance && distance * 3 <= static_cast<int>(wanted.size())) {
             best_distance = distance;
@@ -148,7 +153,8 @@ std::optional<core::ZoneView> find_zone(const std::string& name) {
             control.keysize = kNameSize;
             control.entrysize = sizeof(CachedZone);
             control.hcxt = TopMemoryContext;
-            zone_cache = hash_create("qinglong_sched time zones", 64, &control, HASH_ELEM | HASH_STRINGS | HASH_CONTEXT);
+            zone_cache = hash_create("qinglong_sched time zones", 64, &control,
+                                     HASH_ELEM | HASH_STRINGS | HASH_CONTEXT);
         }
         return static_cast<CachedZone*>(hash_search(zone_cache, name.c_str(), HASH_FIND, nullptr));
     });
@@ -162,7 +168,8 @@ std::optional<core::ZoneView> find_zone(const std::string& name) {
             auto* const spans = static_cast<core::ZoneSpan*>(
                 MemoryContextAlloc(TopMemoryContext, sizeof(core::ZoneSpan) * count));
             (void)walk_spans(zone, spans);
-            auto* const made = static_cast<CachedZone*>(hash_search(zone_cache, name.c_str(), HASH_ENTER, nullptr));
+            auto* const made =
+                static_cast<CachedZone*>(hash_search(zone_cache, name.c_str(), HASH_ENTER, nullptr));
             made->spans = spans;
             made->count = count;
             return made;
@@ -177,8 +184,10 @@ std::string canonical_zone_name(const std::string& name) {
         if (pg_strcasecmp(canonical.c_str(), name.c_str()) == 0 && find_zone(canonical))
             return canonical;
     }
-    SqlError error{ERRCODE_INVALID_PARAMETER_VALUE, "time zone \"" + name.substr(0, 128) + "\" is not known to this server",
-                   "A time zone is an IANA name of the view pg_timezone_names; abbreviations and POSIX strings are not."};
+    SqlError error{ERRCODE_INVALID_PARAMETER_VALUE,
+                   "time zone \"" + name.substr(0, 128) + "\" is not known to this server",
+                   "A time zone is an IANA name of the view pg_timezone_names; abbreviations and POSIX "
+                   "strings are not."};
     const std::string near = nearest_name(name);
     error.hint = near.empty() ? "For example UTC, Europe/Berlin or America/New_York."
                               : "Perhaps you meant \"" + near + "\".";

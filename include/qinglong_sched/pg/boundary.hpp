@@ -1,6 +1,6 @@
 #pragma once
-// The two doors between longjmp and exceptions: pgcall() lets C++ call PostgreSQL, boundary() lets PostgreSQL call
-// C++. A function that owns anything with a destructor calls PostgreSQL only through pgcall().
+// The two doors between longjmp and exceptions: pgcall() lets C++ call PostgreSQL, boundary() lets PostgreSQL
+// call C++. A function that owns anything with a destructor calls PostgreSQL only through pgcall().
 
 #include "qinglong_sched/core/specs.hpp"
 #include "qinglong_sched/pg/errors.hpp"
@@ -8,7 +8,7 @@
 namespace qinglong::pg {
 
 // Runs f, which may ereport; such an error becomes a PgError. Captures by reference, returns trivial values.
-template <typename F>
+template<typename F>
 [[gnu::noinline]] auto pgcall(F f) {
     using Result = decltype(f());
     static_assert(std::is_trivially_copyable_v<F>, "a skipped destructor would leak");
@@ -37,7 +37,8 @@ template <typename F>
     throw PgError{data};
 }
 
-// What boundary() carries out of its handlers: fixed buffers, because nothing may allocate or ereport in a handler.
+// What boundary() carries out of its handlers: fixed buffers, because nothing may allocate or ereport in a
+// handler.
 struct PendingError {
     ErrorData* data = nullptr;
     int sqlstate = 0;
@@ -45,14 +46,15 @@ struct PendingError {
     char detail[1024] = {};
     char hint[1024] = {};
 
-    void set(int state, std::string_view text, std::string_view details = {}, std::string_view advice = {}) noexcept;
+    void set(int state, std::string_view text, std::string_view details = {},
+             std::string_view advice = {}) noexcept;
     void set_current_exception() noexcept;
     ErrorData* to_error_data() const;
     [[noreturn]] void raise() const;
 };
 
 // Runs body, which may throw; what it throws becomes an ereport after the handler has ended.
-template <typename F>
+template<typename F>
 auto boundary(F body) -> decltype(body()) {
     static_assert(std::is_trivially_destructible_v<F>, "a skipped destructor would leak");
     sigjmp_buf* const saved_stack = PG_exception_stack;
@@ -77,7 +79,7 @@ bool is_cancellation(const PgError& error);
 // The place where an error may end: rolls the body's work back and hands the error over as data. Cancellation
 // passes through. Open the SPI session outside, so that the error's data outlives the subtransaction.
 // Answers whether the body succeeded.
-template <typename F>
+template<typename F>
 bool in_subtransaction(F body, PgError& failure) {
     MemoryContext const context = CurrentMemoryContext;
     ResourceOwner const owner = CurrentResourceOwner;
@@ -109,17 +111,17 @@ bool in_subtransaction(F body, PgError& failure) {
 } // namespace qinglong::pg
 
 // Declares a SQL-callable function whose body is C++: an entry point and a boundary are the same act.
-#define QL_FUNCTION(name)                                                                                              \
-    static Datum name##_body(FunctionCallInfo fcinfo);                                                                 \
-    extern "C" {                                                                                                       \
-    QL_EXPORT extern const Pg_finfo_record* pg_finfo_##name(void);                                                     \
-    QL_EXPORT extern Datum name(PG_FUNCTION_ARGS);                                                                     \
-    extern const Pg_finfo_record* pg_finfo_##name(void) {                                                              \
-        static const Pg_finfo_record record = {1};                                                                     \
-        return &record;                                                                                                \
-    }                                                                                                                  \
-    Datum name(PG_FUNCTION_ARGS) {                                                                                     \
-        return qinglong::pg::boundary([&]() -> Datum { return name##_body(fcinfo); });                                 \
-    }                                                                                                                  \
-    }                                                                                                                  \
+#define QL_FUNCTION(name)                                                                                    \
+    static Datum name##_body(FunctionCallInfo fcinfo);                                                       \
+    extern "C" {                                                                                             \
+    QL_EXPORT extern const Pg_finfo_record* pg_finfo_##name(void);                                           \
+    QL_EXPORT extern Datum name(PG_FUNCTION_ARGS);                                                           \
+    extern const Pg_finfo_record* pg_finfo_##name(void) {                                                    \
+        static const Pg_finfo_record record = {1};                                                           \
+        return &record;                                                                                      \
+    }                                                                                                        \
+    Datum name(PG_FUNCTION_ARGS) {                                                                           \
+        return qinglong::pg::boundary([&]() -> Datum { return name##_body(fcinfo); });                       \
+    }                                                                                                        \
+    }                                                                                                        \
     static Datum name##_body([[maybe_unused]] FunctionCallInfo fcinfo)

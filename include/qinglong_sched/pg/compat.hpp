@@ -14,9 +14,13 @@ extern "C" {
 namespace qinglong::pg {
 
 #if PG_VERSION_NUM >= 170000
-inline std::uint32_t wait_event(const char* name) { return WaitEventExtensionNew(name); }
+inline std::uint32_t wait_event(const char* name) {
+    return WaitEventExtensionNew(name);
+}
 #else
-inline std::uint32_t wait_event(const char*) { return PG_WAIT_EXTENSION; }
+inline std::uint32_t wait_event(const char*) {
+    return PG_WAIT_EXTENSION;
+}
 #endif
 
 } // namespace qinglong::pg

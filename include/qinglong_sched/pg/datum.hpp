@@ -6,12 +6,22 @@
 namespace qinglong::pg {
 
 Value value(std::string_view text);
-inline Value value(const std::string& text) { return value(std::string_view(text)); }
+inline Value value(const std::string& text) {
+    return value(std::string_view(text));
+}
 Value value(const std::optional<std::string>& text);
-inline Value value(bool flag) { return Value(BoolGetDatum(flag)); }
-inline Value value(std::int32_t number) { return Value(Int32GetDatum(number)); }
-inline Value value(std::int64_t number) { return Value(Int64GetDatum(number)); }
-inline Value value(const std::optional<std::int64_t>& number) { return number ? value(*number) : Value(); }
+inline Value value(bool flag) {
+    return Value(BoolGetDatum(flag));
+}
+inline Value value(std::int32_t number) {
+    return Value(Int32GetDatum(number));
+}
+inline Value value(std::int64_t number) {
+    return Value(Int64GetDatum(number));
+}
+inline Value value(const std::optional<std::int64_t>& number) {
+    return number ? value(*number) : Value();
+}
 Value value(const pg_uuid_t& id);
 inline Value value(const char*) = delete; // would become a bool
 
@@ -23,10 +33,10 @@ Value array(const std::vector<bool>& items);
 Value array(const std::vector<pg_uuid_t>& items);
 Value array(const std::vector<Value>& items, Oid type);
 
-std::string to_string(Datum text);         // of a text-like datum
-std::string json_text(Datum jsonb);        // jsonb's text form
-Value jsonb_value(std::string_view text);  // parses; the text is known to be JSON
-std::string jsonb_bytes(Datum jsonb);      // the stored bytes, header included
+std::string to_string(Datum text);        // of a text-like datum
+std::string json_text(Datum jsonb);       // jsonb's text form
+Value jsonb_value(std::string_view text); // parses; the text is known to be JSON
+std::string jsonb_bytes(Datum jsonb);     // the stored bytes, header included
 Value jsonb_from_bytes(const std::string& bytes);
 
 // Arguments of a SQL function.
@@ -57,7 +67,9 @@ void add_result_row(FunctionCallInfo fcinfo, std::span<const Value> fields);
 pg_uuid_t new_uuid_v7();
 pg_uuid_t new_uuid_v4();
 std::string uuid_text(const pg_uuid_t& id);
-inline bool operator_equal(const pg_uuid_t& a, const pg_uuid_t& b) { return std::memcmp(a.data, b.data, UUID_LEN) == 0; }
+inline bool operator_equal(const pg_uuid_t& a, const pg_uuid_t& b) {
+    return std::memcmp(a.data, b.data, UUID_LEN) == 0;
+}
 
 std::string sha256_hex(std::string_view bytes);
 

@@ -8,7 +8,8 @@ constexpr int kConflict = MAKE_SQLSTATE('Q', 'L', '0', '0', '1');
 constexpr int kDamaged = MAKE_SQLSTATE('Q', 'L', '0', '0', '2');
 constexpr int kClockBackwards = MAKE_SQLSTATE('Q', 'L', '0', '0', '3');
 
-// An error of our own on its way to the client. Texts never carry a command, an environment value or a secret.
+// An error of our own on its way to the client. Texts never carry a command, an environment value or a
+// secret.
 struct SqlError {
     int sqlstate;
     std::string message;

@@ -1,5 +1,6 @@
 #pragma once
-// The only include of PostgreSQL's headers. C++ headers come first: postgres.h turns printf and friends into macros.
+// The only include of PostgreSQL's headers. C++ headers come first: postgres.h turns printf and friends into
+// macros.
 
 #include <array>
 #include <cmath>

@@ -5,7 +5,8 @@
 
 namespace qinglong::pg {
 
-// A statement with its parameter types, prepared when first used and kept. Declare it `static`; it is trivial.
+// A statement with its parameter types, prepared when first used and kept. Declare it `static`; it is
+// trivial.
 struct Statement {
     const char* text;
     const Oid* types;
@@ -13,10 +14,10 @@ struct Statement {
     SPIPlanPtr plan;
 };
 
-template <Oid... Types>
+template<Oid... Types>
 inline constexpr std::array<Oid, sizeof...(Types)> parameter_types{Types...};
 
-template <Oid... Types>
+template<Oid... Types>
 constexpr Statement statement(const char* text) {
     return Statement{text, parameter_types<Types...>.data(), static_cast<int>(sizeof...(Types)), nullptr};
 }
@@ -70,9 +71,10 @@ int begin_spi(bool nonatomic);
 void end_spi(int level);
 
 // Connects to SPI for the life of a function, with access paths pinned to index order and names resolved in
-// pg_catalog only: bad estimates (fresh, never analysed or analysed-when-empty tables) must not choose a plan that
-// sorts or scans, nor a caller's search_path an operator. Ends on the normal path only; an abort cleans up by itself.
-template <typename F>
+// pg_catalog only: bad estimates (fresh, never analysed or analysed-when-empty tables) must not choose a plan
+// that sorts or scans, nor a caller's search_path an operator. Ends on the normal path only; an abort cleans
+// up by itself.
+template<typename F>
 auto with_spi(F body) -> decltype(body()) {
     const int level = pgcall([] { return begin_spi(false); });
     if constexpr (std::is_void_v<decltype(body())>) {

@@ -1,5 +1,6 @@
 #pragma once
-// One bounded cycle: claim -> commit -> decide -> admit -> commit, used by CALL ql_schedule_once and by the workers.
+// One bounded cycle: claim -> commit -> decide -> admit -> commit, used by CALL ql_schedule_once and by the
+// workers.
 
 #include "qinglong_sched/pg/pg.hpp"
 
@@ -26,8 +27,8 @@ struct CycleSummary {
     bool saturated = false;
 };
 
-// Call it in a transaction that has done nothing yet, with an SPI connection from begin_spi(true) and no snapshot of
-// one's own; it commits several times and returns in a fresh transaction.
+// Call it in a transaction that has done nothing yet, with an SPI connection from begin_spi(true) and no
+// snapshot of one's own; it commits several times and returns in a fresh transaction.
 CycleSummary run_cycle(const CycleOptions& options);
 
 // The earliest cursor of a schedulable row after now, for the sleep between cycles; needs SPI.

@@ -1,0 +1,24 @@
+#pragma once
+// A stored trigger spec, read: the instants and the misfire policy.
+
+#include "qinglong_sched/core/decision.hpp"
+#include "qinglong_sched/core/specs.hpp"
+#include "qinglong_sched/pg/errors.hpp"
+
+namespace qinglong::store {
+
+// Why a row is quarantined; the code is stored and shown.
+struct Damage {
+    const char* code; // spec_damaged, zone_unknown, no_occurrence, trigger_digest, execution_missing, ...
+    const char* message;
+};
+
+struct TriggerSpec {
+    core::Schedule schedule;
+    core::MisfirePolicy policy;
+};
+
+// False with the damage when the text is no cron spec that could have been published, or its zone is gone.
+bool read_trigger_spec(const std::string& json, TriggerSpec& out, Damage& damage);
+
+} // namespace qinglong::store

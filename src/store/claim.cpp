@@ -1,0 +1,106 @@
+#include "qinglong_sched/store/claim.hpp"
+
+#include <algorithm>
+#include <tuple>
+
+namespace qinglong::store {
+
+std::vector<ScheduleClaim> claim_due(const std::string& owner, const pg_uuid_t& token, std::int64_t lease_ms,
+                                     int max_claims) {
+    // The index read is bounded by the batch; the joins are the authority for the few rows that it locked.
+    // The clock arrives as a parameter: as a sub-select it would cost the planner its index. A row may be
+    // read while its spec is damaged, so that an admission can quarantine it.
+    static pg::Statement statement = pg::statement<INT8OID, INT8OID, TEXTOID, UUIDOID, INT8OID>(R"(
+WITH due AS MATERIALIZED (
+    SELECT s.ctid AS row_id, s.project_id, s.trigger_id, s.trigger_revision
+      FROM qinglong.trigger_schedules s
+     WHERE s.schedulable
+       AND COALESCE(s.next_fire_at_ms, (-1)::bigint) <= $1
+       AND (s.claim_expires_at_ms IS NULL OR s.claim_expires_at_ms <= $1)
+       AND s.updated_at_ms <= $1
+       AND (s.retry_at_ms IS NULL OR s.retry_at_ms <= $1)
+     ORDER BY COALESCE(s.next_fire_at_ms, (-1)::bigint), s.project_id, s.trigger_id
+     LIMIT $2
+       FOR NO KEY UPDATE SKIP LOCKED
+), eligible AS MATERIALIZED (
+    SELECT d.row_id, r.content_digest, r.created_at_ms, r.task_id, r.task_revision, r.task_content_digest,
+           r.spec_json
+      FROM due d
+      JOIN qinglong.triggers t
+        ON t.project_id = d.project_id AND t.trigger_id = d.trigger_id AND t.current_revision = d.trigger_revision
+      JOIN qinglong.trigger_revisions r
+        ON r.project_id = d.project_id AND r.trigger_id = d.trigger_id AND r.revision = d.trigger_revision
+      JOIN qinglong.task_definition_revisions v
+        ON v.project_id = d.project_id AND v.task_id = r.task_id AND v.revision = r.task_revision
+      JOIN qinglong.task_definitions h
+        ON h.project_id = d.project_id AND h.task_id = r.task_id AND h.current_revision = r.task_revision
+      JOIN qinglong.projects p ON p.id = d.project_id
+     WHERE r.enabled AND p.status = 'active' AND v.content_digest = r.task_content_digest
+)
+UPDATE qinglong.trigger_schedules s
+   SET claim_owner = $3, claim_token = $4, claim_version = s.claim_version + 1, claim_expires_at_ms = $1 + $5,
+       state_version = s.state_version + 1, updated_at_ms = $1
+  FROM eligible e
+ WHERE s.ctid = e.row_id
+RETURNING s.project_id, s.trigger_id, s.trigger_revision, e.content_digest, e.created_at_ms, e.task_id,
+          e.task_revision, e.task_content_digest,
+          CASE WHEN jsonb_typeof(e.spec_json #> '{config,expression}') = 'string'
+               THEN e.spec_json #>> '{config,expression}' END,
+          CASE WHEN jsonb_typeof(e.spec_json #> '{config,timezone}') = 'string'
+               THEN e.spec_json #>> '{config,timezone}' END,
+          CASE WHEN jsonb_typeof(e.spec_json #> '{config,misfirePolicy}') = 'string'
+               THEN e.spec_json #>> '{config,misfirePolicy}' END,
+          s.state_version, s.next_fire_at_ms, s.claim_version, s.updated_at_ms, s.claim_expires_at_ms, e.spec_json)");
+
+    const std::int64_t now = pg::clock_ms();
+    const pg::Rows rows =
+        pg::execute(statement, {pg::value(now), pg::value(static_cast<std::int64_t>(max_claims)),
+                                pg::value(owner), pg::value(token), pg::value(lease_ms)});
+    std::vector<ScheduleClaim> claims(rows.size());
+    for (std::uint64_t i = 0; i < rows.size(); ++i) {
+        const pg::Row row(rows, i);
+        ScheduleClaim& claim = claims[i];
+        claim.project_id = row.string(0);
+        claim.trigger_id = row.string(1);
+        claim.trigger_revision = row.integer(2);
+        claim.trigger_content_digest = row.string(3);
+        claim.trigger_updated_at_ms = row.bigint(4);
+        claim.task_id = row.string(5);
+        claim.task_revision = row.integer(6);
+        claim.task_content_digest = row.string(7);
+        claim.expression = row.maybe_string(8);
+        claim.timezone = row.maybe_string(9);
+        claim.misfire_policy = row.maybe_string(10);
+        claim.state_version = row.bigint(11);
+        claim.next_fire_at_ms = row.maybe_bigint(12);
+        claim.claim_owner = owner;
+        claim.claim_token = token;
+        claim.claim_version = row.bigint(13);
+        claim.claim_acquired_at_ms = row.bigint(14);
+        claim.claim_expires_at_ms = row.bigint(15);
+        claim.spec = row.bytes(16);
+    }
+    // RETURNING promises no order.
+    std::sort(claims.begin(), claims.end(), [](const ScheduleClaim& a, const ScheduleClaim& b) {
+        return std::tuple(a.next_fire_at_ms.value_or(-1), std::string_view(a.project_id),
+                          std::string_view(a.trigger_id)) < std::tuple(b.next_fire_at_ms.value_or(-1),
+                                                                       std::string_view(b.project_id),
+                                                                       std::string_view(b.trigger_id));
+    });
+    return claims;
+}
+
+std::optional<std::int64_t> earliest_cursor_after_now() {
+    static pg::Statement statement = pg::statement<INT8OID>(R"(
+SELECT s.next_fire_at_ms
+  FROM qinglong.trigger_schedules s
+ WHERE s.schedulable AND COALESCE(s.next_fire_at_ms, (-1)::bigint) > $1
+ ORDER BY COALESCE(s.next_fire_at_ms, (-1)::bigint), s.project_id, s.trigger_id
+ LIMIT 1)");
+    const pg::Rows rows = pg::execute(statement, {pg::value(pg::clock_ms())});
+    if (rows.empty())
+        return std::nullopt;
+    return pg::Row(rows, 0).maybe_bigint(0);
+}
+
+} // namespace qinglong::store
