@@ -345,7 +345,8 @@ class Parser {
         std::uint32_t unit = 0;
         for (int i = 0; i < 4; ++i, ++at_) {
             const char c = peek();
-            const auto digit = std::string_view("0123456789abcdef").find(c >= 'A' && c <= 'F' ? c + 32 : c);
+            const auto digit = std::string_view("0123456789abcdef")
+                                   .find(c >= 'A' && c <= 'F' ? static_cast<char>(c + 32) : c);
             if (digit == std::string_view::npos) {
                 fail();
             }
