@@ -46,14 +46,14 @@ struct Macro {
 };
 
 constexpr std::array<Macro, 8> kMacros{{
-    {"@yearly", "write 0 0 1 1 * instead of @yearly"},
-    {"@annually", "write 0 0 1 1 * instead of @annually"},
-    {"@monthly", "write 0 0 1 * * instead of @monthly"},
-    {"@weekly", "write 0 0 * * 0 instead of @weekly"},
-    {"@daily", "write 0 0 * * * instead of @daily"},
-    {"@midnight", "write 0 0 * * * instead of @midnight"},
-    {"@hourly", "write 0 * * * * instead of @hourly"},
-    {"@every", "write a step, such as */5 * * * * for every five minutes"},
+    {"@YEARLY", "write 0 0 1 1 * instead of @yearly"},
+    {"@ANNUALLY", "write 0 0 1 1 * instead of @annually"},
+    {"@MONTHLY", "write 0 0 1 * * instead of @monthly"},
+    {"@WEEKLY", "write 0 0 * * 0 instead of @weekly"},
+    {"@DAILY", "write 0 0 * * * instead of @daily"},
+    {"@MIDNIGHT", "write 0 0 * * * instead of @midnight"},
+    {"@HOURLY", "write 0 * * * * instead of @hourly"},
+    {"@EVERY", "write a step, such as */5 * * * * for every five minutes"},
 }};
 
 constexpr bool is_blank(char c) {
@@ -377,7 +377,7 @@ bool fail_on_whole(const Split& parts, CronError& error) {
     if (parts.count > 0 && parts.fields[0].front() == '@') {
         error = {CronField::expression, 1, "macros are not supported", kFive, "write the fields themselves"};
         for (const Macro& macro : kMacros) {
-            if (parts.fields[0] == macro.name) {
+            if (equal_ignoring_case(parts.fields[0], macro.name)) {
                 error.hint = macro.hint;
             }
         }

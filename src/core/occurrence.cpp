@@ -391,8 +391,11 @@ bool next_occurrence(const CronExpression& expression, const ZoneView& zone, std
     if (steps != nullptr) {
         *steps = rounds + matches.steps;
     }
+    if (found == horizon) {
+        return false;
+    }
     result = found + (after - folded);
-    return found < horizon;
+    return true;
 }
 
 std::uint64_t count_occurrences(const CronExpression& expression, const ZoneView& zone, std::int64_t after,

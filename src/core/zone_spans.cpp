@@ -4,6 +4,13 @@
 
 namespace qinglong::core {
 
+namespace {
+
+// Far enough from the ends of int64 for any sum the engine makes.
+constexpr std::int64_t kFarthestBegin = std::int64_t{1} << 60;
+
+} // namespace
+
 bool zone_is_valid(const ZoneView& zone) {
     const auto spans = zone.spans;
     if (spans.empty() || spans.front().begin != std::numeric_limits<std::int64_t>::min()) {
@@ -20,7 +27,7 @@ bool zone_is_valid(const ZoneView& zone) {
     }
     for (std::size_t i = 1; i < spans.size(); ++i) {
         const ZoneSpan& span = spans[i];
-        if (span.begin < 2 * kMinInstant || span.begin > 2 * kMaxInstant || !in_range(span.offset) ||
+        if (span.begin < -kFarthestBegin || span.begin > kFarthestBegin || !in_range(span.offset) ||
             !in_range(span.offset - spans[i - 1].offset)) {
             return false;
         }

@@ -23,9 +23,9 @@ inline constexpr std::int32_t kMaxOffset = 86400;
 // does to local time is over before the next one begins.
 inline constexpr std::int64_t kMinSpanSeconds = 2 * std::int64_t{kMaxOffset};
 
-// Instants beyond these are refused, which keeps all arithmetic far from the ends of int64.
-inline constexpr std::int64_t kMaxInstant = std::int64_t{1} << 53;
-inline constexpr std::int64_t kMinInstant = -kMaxInstant;
+// Instants beyond these are refused: some 6,700 BC and 559,000 AD, which is more than a timestamptz holds.
+inline constexpr std::int64_t kMinInstant = -(std::int64_t{1} << 38);
+inline constexpr std::int64_t kMaxInstant = std::int64_t{1} << 44;
 
 // Non-owning. `spans` is ordered, its first begins at INT64_MIN, and it is complete for all instants
 // before cycle_from + 2 * kCycleSeconds. From kMaxOffset before cycle_from on, the zone repeats every 400
