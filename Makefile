@@ -69,7 +69,7 @@ EXTRA_CLEAN = $(OBJS:.o=.d) test/out test/out_iso build-check
 override with_llvm := no
 
 WERROR   ?= -Werror
-WARNINGS := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wcast-qual -Wformat=2 \
+WARNINGS := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wcast-qual -Wformat=2 \
 	-Wnon-virtual-dtor -Woverloaded-virtual -Wextra-semi -Wredundant-decls -Wundef -Wunused
 ifneq (,$(findstring clang,$(CXX)))
 WARNINGS += -Wno-unknown-warning-option

@@ -18,7 +18,7 @@ JOBS=${JOBS:-$(nproc)}
 export LC_ALL=C.UTF-8 PG_COLOR=never
 
 BUILD_PACKAGES=(g++ make "postgresql-$PGMAJOR" "postgresql-server-dev-$PGMAJOR")
-UNIT_PACKAGES=(g++ make cmake libgtest-dev)
+UNIT_PACKAGES=(g++ make cmake libgtest-dev tzdata)
 PGTAP_PACKAGES=("postgresql-$PGMAJOR-pgtap" libtap-parser-sourcehandler-pgtap-perl)
 TAP_PACKAGES=(libipc-run-perl python3 python3-psycopg)
 LINT_PACKAGES=(perl binutils shellcheck)
@@ -114,24 +114,30 @@ make_work() {
     [ "$(id -u)" != 0 ] || chown -R postgres: "$WORK"
 }
 
-# build: the extension, out of tree, incrementally. One build at a time per checkout.
+# show_errors LOG: what a compiler or linker complained about.
+show_errors() { grep -E ': (fatal )?error|: warning|undefined reference|\*\*\*' -A 5 "$1" | cut -c 1-300 | head -n 60 || :; }
+
+# build: the extension, out of tree and incrementally, and its installation into the private copy. One build at a time
+# per checkout. Sets MODULE, the library.
 build() {
-    local dir=$BUILD/pg-${PG_CONFIG//\//_}
+    local dir=$BUILD/pg-${PG_CONFIG//\//_} rc=0
     say "Building the extension"
     mkdir -p "$dir"
+    copy_server
     exec 9>"$BUILD/.lock"
     flock 9
-    if ! fg make -C "$dir" -f "$ROOT/Makefile" -j "$JOBS" PG_CONFIG="$PG_CONFIG" all >"$dir/make.log" 2>&1; then
-        grep -E 'error|warning|Error' -A 5 "$dir/make.log" | head -n 60
-        die "the build failed; the whole output is in $dir/make.log"
-    fi
-    MODULE=$dir/qinglong_sched.so
-    [ -z "$WORK" ] || install_private "$dir"
+    fg make -C "$dir" -f "$ROOT/Makefile" -j "$JOBS" PG_CONFIG="$PG_CONFIG" DESTDIR="$TREE" install >"$dir/make.log" 2>&1 || rc=1
     exec 9>&- # frees the lock
+    MODULE=$dir/qinglong_sched.so
+    if [ "$rc" != 0 ]; then
+        show_errors "$dir/make.log"
+        say "The build failed; the whole output is in ${dir#"$ROOT"/}/make.log"
+    fi
+    return "$rc"
 }
 
-# install_private BUILD_DIR: the server's files and the extension below $WORK/tree; sets TREE and BIN.
-install_private() {
+# copy_server: the server's files below $WORK/tree. Sets TREE, BIN and PGXS_TEST, the folder of pg_regress and its kin.
+copy_server() {
     local what dir
     TREE=$WORK/tree
     for what in bindir pkglibdir sharedir; do
@@ -142,10 +148,7 @@ install_private() {
     done
     BIN=$TREE$("$PG_CONFIG" --bindir)
     rm -f "$TREE$("$PG_CONFIG" --sharedir)"/extension/qinglong_sched[.-]* # an older one of the machine's
-    make -C "$1" -f "$ROOT/Makefile" PG_CONFIG="$PG_CONFIG" DESTDIR="$TREE" install >"$1/install.log" 2>&1 ||
-        die "make install failed; see $1/install.log"
-    PGXS_TEST=$(dirname "$("$BIN/pg_config" --pgxs)")/../test
-    PGXS_TEST=$(cd "$PGXS_TEST" && pwd)
+    PGXS_TEST=$(cd "$(dirname "$("$BIN/pg_config" --pgxs)")/../test" && pwd)
 }
 
 # start_server NAME [CONF LINE...]: a throwaway cluster in $WORK/NAME, on a socket only; points libpq's variables at it.
