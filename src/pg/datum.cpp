@@ -153,20 +153,39 @@ std::optional<std::int32_t> Composite::integer(int field) const {
     return nulls_[field] ? std::nullopt : std::optional<std::int32_t>(DatumGetInt32(values_[field]));
 }
 
+namespace {
+
+Datum form(TupleDesc desc, std::span<const Value> fields) {
+    if (desc->natts != static_cast<int>(fields.size()))
+        elog(ERROR, "the function's result type is not the one of this library");
+    auto* const values = static_cast<Datum*>(palloc(sizeof(Datum) * fields.size()));
+    auto* const nulls = static_cast<bool*>(palloc(sizeof(bool) * fields.size()));
+    for (std::size_t i = 0; i < fields.size(); ++i) {
+        values[i] = fields[i].datum;
+        nulls[i] = fields[i].null;
+    }
+    return HeapTupleGetDatum(heap_form_tuple(desc, values, nulls));
+}
+
+TupleDesc result_descriptor(FunctionCallInfo fcinfo) {
+    TupleDesc desc;
+    if (get_call_result_type(fcinfo, nullptr, &desc) != TYPEFUNC_COMPOSITE)
+        elog(ERROR, "the function's result type is not the one of this library");
+    return BlessTupleDesc(desc);
+}
+
+} // namespace
+
 Datum make_composite(FunctionCallInfo fcinfo, std::span<const Value> fields) {
+    return pgcall([&] { return form(result_descriptor(fcinfo), fields); });
+}
+
+Datum make_output_composite(FunctionCallInfo fcinfo, std::span<const Value> fields) {
     return pgcall([&] {
-        TupleDesc desc;
-        if (get_call_result_type(fcinfo, nullptr, &desc) != TYPEFUNC_COMPOSITE ||
-            desc->natts != static_cast<int>(fields.size()))
-            elog(ERROR, "the function's result type is not the one of this library");
-        desc = BlessTupleDesc(desc);
-        auto* const values = static_cast<Datum*>(palloc(sizeof(Datum) * fields.size()));
-        auto* const nulls = static_cast<bool*>(palloc(sizeof(bool) * fields.size()));
-        for (std::size_t i = 0; i < fields.size(); ++i) {
-            values[i] = fields[i].datum;
-            nulls[i] = fields[i].null;
-        }
-        return HeapTupleGetDatum(heap_form_tuple(desc, values, nulls));
+        TupleDesc const outer = result_descriptor(fcinfo);
+        const FormData_pg_attribute* const argument = TupleDescAttr(outer, 0);
+        const Value inner(form(lookup_rowtype_tupdesc_copy(argument->atttypid, argument->atttypmod), fields));
+        return form(outer, {&inner, 1});
     });
 }
 

@@ -14,6 +14,10 @@ void pin_settings() {
                                            "jit"};
     for (const char* name : kOff)
         (void)set_config_option(name, "off", PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
+    // No row lock of ours is held across a wait for another lock longer than a second.
+    if (LockTimeout == 0 || LockTimeout > 1000)
+        (void)set_config_option("lock_timeout", "1000", PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0,
+                                false);
     (void)set_config_option("search_path", "pg_catalog, pg_temp", PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE,
                             true, 0, false);
 }

@@ -1,5 +1,7 @@
 #include "qinglong_sched/store/claim.hpp"
 
+#include "qinglong_sched/store/trigger_spec.hpp"
+
 #include <algorithm>
 #include <tuple>
 
@@ -44,12 +46,6 @@ UPDATE qinglong.trigger_schedules s
  WHERE s.ctid = e.row_id
 RETURNING s.project_id, s.trigger_id, s.trigger_revision, e.content_digest, e.created_at_ms, e.task_id,
           e.task_revision, e.task_content_digest,
-          CASE WHEN jsonb_typeof(e.spec_json #> '{config,expression}') = 'string'
-               THEN e.spec_json #>> '{config,expression}' END,
-          CASE WHEN jsonb_typeof(e.spec_json #> '{config,timezone}') = 'string'
-               THEN e.spec_json #>> '{config,timezone}' END,
-          CASE WHEN jsonb_typeof(e.spec_json #> '{config,misfirePolicy}') = 'string'
-               THEN e.spec_json #>> '{config,misfirePolicy}' END,
           s.state_version, s.next_fire_at_ms, s.claim_version, s.updated_at_ms, s.claim_expires_at_ms, e.spec_json)");
 
     const std::int64_t now = pg::clock_ms();
@@ -68,17 +64,18 @@ RETURNING s.project_id, s.trigger_id, s.trigger_revision, e.content_digest, e.cr
         claim.task_id = row.string(5);
         claim.task_revision = row.integer(6);
         claim.task_content_digest = row.string(7);
-        claim.expression = row.maybe_string(8);
-        claim.timezone = row.maybe_string(9);
-        claim.misfire_policy = row.maybe_string(10);
-        claim.state_version = row.bigint(11);
-        claim.next_fire_at_ms = row.maybe_bigint(12);
+        claim.state_version = row.bigint(8);
+        claim.next_fire_at_ms = row.maybe_bigint(9);
         claim.claim_owner = owner;
         claim.claim_token = token;
-        claim.claim_version = row.bigint(13);
-        claim.claim_acquired_at_ms = row.bigint(14);
-        claim.claim_expires_at_ms = row.bigint(15);
-        claim.spec = row.bytes(16);
+        claim.claim_version = row.bigint(10);
+        claim.claim_acquired_at_ms = row.bigint(11);
+        claim.claim_expires_at_ms = row.bigint(12);
+        claim.spec = row.bytes(13);
+        SpecReadings readings = read_spec_readings(pg::json_text(row.datum(13)));
+        claim.expression = std::move(readings.expression);
+        claim.timezone = std::move(readings.timezone);
+        claim.misfire_policy = std::move(readings.misfire_policy);
     }
     // RETURNING promises no order.
     std::sort(claims.begin(), claims.end(), [](const ScheduleClaim& a, const ScheduleClaim& b) {

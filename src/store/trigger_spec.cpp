@@ -4,6 +4,25 @@
 
 namespace qinglong::store {
 
+SpecReadings read_spec_readings(const std::string& json) {
+    SpecReadings readings;
+    try {
+        const core::Json spec = core::parse_json(json, core::stored_limits);
+        const core::Json* const config = spec.find("config");
+        if (config == nullptr)
+            return readings;
+        const auto text = [&](std::string_view name) -> std::optional<std::string> {
+            const core::Json* const member = config->find(name);
+            if (member == nullptr || !member->is(core::Json::Kind::string))
+                return std::nullopt;
+            return member->text;
+        };
+        readings = {text("expression"), text("timezone"), text("misfirePolicy")};
+    } catch (const core::InvalidSpec&) { // NOLINT(bugprone-empty-catch): a damaged spec has no readings
+    }
+    return readings;
+}
+
 bool read_trigger_spec(const std::string& json, TriggerSpec& out, Damage& damage) {
     core::CronTrigger cron;
     try {

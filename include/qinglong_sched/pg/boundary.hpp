@@ -73,7 +73,8 @@ auto boundary(F body) -> decltype(body()) {
 void begin_subtransaction();
 void release_subtransaction();
 void rollback_subtransaction();
-[[noreturn]] void rethrow(const PgError& error);
+// One of our own errors as data, palloc'd in the current context.
+PgError to_pg_error(const SqlError& error);
 bool is_cancellation(const PgError& error);
 
 // The place where an error may end: rolls the body's work back and hands the error over as data. Cancellation

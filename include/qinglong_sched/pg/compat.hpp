@@ -23,4 +23,14 @@ inline std::uint32_t wait_event(const char*) {
 }
 #endif
 
+#if PG_VERSION_NUM >= 160000
+inline bool owns_database(Oid database, Oid role) {
+    return object_ownercheck(DatabaseRelationId, database, role);
+}
+#else
+inline bool owns_database(Oid database, Oid role) {
+    return pg_database_ownercheck(database, role);
+}
+#endif
+
 } // namespace qinglong::pg

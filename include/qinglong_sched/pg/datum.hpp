@@ -58,8 +58,10 @@ class Composite {
     bool* nulls_;
 };
 
-// Builds a value of the composite type in the catalogue named qinglong.<type>.
+// Builds the composite result of a function.
 Datum make_composite(FunctionCallInfo fcinfo, std::span<const Value> fields);
+// The same for a procedure, whose result is a record of its one composite output argument.
+Datum make_output_composite(FunctionCallInfo fcinfo, std::span<const Value> fields);
 // Appends a row to the result set of a set-returning function that called begin_result_set().
 void begin_result_set(FunctionCallInfo fcinfo);
 void add_result_row(FunctionCallInfo fcinfo, std::span<const Value> fields);

@@ -70,6 +70,11 @@ class Row {
 int begin_spi(bool nonatomic);
 void end_spi(int level);
 
+enum class IsolationLevel { read_committed, serializable };
+// Commits (which may raise, and then aborts) and starts the next transaction; nonatomic sessions only. After
+// an error of the commit the new transaction has begun without pinned settings: call it again.
+void commit_and_begin(IsolationLevel isolation);
+
 // Connects to SPI for the life of a function, with access paths pinned to index order and names resolved in
 // pg_catalog only: bad estimates (fresh, never analysed or analysed-when-empty tables) must not choose a plan
 // that sorts or scans, nor a caller's search_path an operator. Ends on the normal path only; an abort cleans

@@ -18,6 +18,16 @@ struct TriggerSpec {
     core::MisfirePolicy policy;
 };
 
+// What the claim shows of a spec: the texts under these names, nothing where there are none.
+struct SpecReadings {
+    std::optional<std::string> expression;
+    std::optional<std::string> timezone;
+    std::optional<std::string> misfire_policy;
+
+    friend bool operator==(const SpecReadings&, const SpecReadings&) = default;
+};
+SpecReadings read_spec_readings(const std::string& json);
+
 // False with the damage when the text is no cron spec that could have been published, or its zone is gone.
 bool read_trigger_spec(const std::string& json, TriggerSpec& out, Damage& damage);
 

@@ -1,0 +1,635 @@
+#include "qinglong_sched/store/admission.hpp"
+
+#include "qinglong_sched/core/digests.hpp"
+#include "qinglong_sched/store/trigger_spec.hpp"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+namespace qinglong::store {
+
+namespace {
+
+using Status = Admission::Status;
+
+// One claim on its way through an admission.
+struct Work {
+    const ScheduleClaim* claim;
+    Admission* result;
+    bool done = false; // the result is final, nothing more to do
+
+    // Evaluated before anything is locked.
+    bool readings_hold = false; // expression, timezone and misfire_policy are those of the claim's spec
+    bool has_uncounted = false; // spans of the row are still to be counted
+    std::optional<Damage> damage;
+    TriggerSpec spec = {};
+    core::Decision decision = {};
+    core::Passed passed = {};
+
+    // Read under the row lock.
+    Datum row_id = 0;
+    std::string task_name;
+    std::string task_reference;
+    std::string execution_digest;
+    pg_uuid_t run_id = {};
+    pg_uuid_t attempt_id = {};
+    bool existed = false; // the Run was already there
+};
+
+using Set = std::span<Work*>;
+
+void finish(Work& work, Status status) {
+    work.result->status = status;
+    work.done = true;
+}
+
+core::ClaimTimes times_of(const ScheduleClaim& claim) {
+    return {claim.next_fire_at_ms, claim.trigger_updated_at_ms, claim.claim_acquired_at_ms};
+}
+
+void fail(Work& work, const pg::SqlError& error) {
+    work.result->failure = pg::to_pg_error(error);
+    finish(work, Status::failed);
+}
+
+// Decides a claim whose spec can be read.
+std::optional<Damage> evaluate(const ScheduleClaim& claim, std::int64_t grace_ms,
+                               const std::string& spec_text, TriggerSpec& spec, core::Decision& decision) {
+    Damage damage{};
+    if (!read_trigger_spec(spec_text, spec, damage))
+        return damage;
+    const auto decided = core::decide(spec.schedule, spec.policy, times_of(claim), grace_ms);
+    if (!decided)
+        return Damage{"no_occurrence", "the schedule has no further occurrence"};
+    decision = *decided;
+    return std::nullopt;
+}
+
+std::string spec_text_of(const ScheduleClaim& claim) {
+    return claim.spec.empty() ? std::string() : pg::json_text(pg::jsonb_from_bytes(claim.spec).datum);
+}
+
+std::string idempotency_key(const ScheduleClaim& claim, std::int64_t scheduled_for_ms) {
+    return "ql3:cron:v1:" + claim.trigger_id + ":" + std::to_string(claim.trigger_revision) + ":" +
+           std::to_string(scheduled_for_ms);
+}
+
+// Keys of a set as two arrays.
+std::pair<pg::Value, pg::Value> keys_of(const std::vector<Work*>& works) {
+    std::vector<std::string> projects;
+    std::vector<std::string> triggers;
+    for (const Work* work : works) {
+        projects.push_back(work->claim->project_id);
+        triggers.push_back(work->claim->trigger_id);
+    }
+    return {pg::array(projects), pg::array(triggers)};
+}
+
+std::vector<Work*> undone(Set set) {
+    std::vector<Work*> works;
+    for (Work* work : set)
+        if (!work->done)
+            works.push_back(work);
+    return works;
+}
+
+// An unlocked look at the rows: a claim of this very transaction is refused, because a claim that is not
+// committed fences nobody off.
+void inspect(const std::vector<Work*>& works) {
+    static pg::Statement statement = pg::statement<TEXTARRAYOID, TEXTARRAYOID>(R"(
+SELECT i.ord, s.xmin, s.claim_token, s.uncounted <> '{}'::int8multirange
+  FROM unnest($1, $2) WITH ORDINALITY AS i (project_id, trigger_id, ord)
+  JOIN qinglong.trigger_schedules s ON s.project_id = i.project_id AND s.trigger_id = i.trigger_id)");
+
+    const auto [projects, triggers] = keys_of(works);
+    const pg::Rows rows = pg::execute(statement, {projects, triggers});
+    for (std::uint64_t i = 0; i < rows.size(); ++i) {
+        const pg::Row row(rows, i);
+        Work& work = *works[static_cast<std::size_t>(row.bigint(0) - 1)];
+        if (row.null(2) || !pg::operator_equal(row.uuid(2), work.claim->claim_token))
+            continue; // the lock will tell
+        if (TransactionIdIsCurrentTransactionId(DatumGetTransactionId(row.datum(1))))
+            fail(work,
+                 {ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, "claim must be committed first",
+                  "The claim of trigger \"" + work.claim->trigger_id + "\" was taken in this transaction.",
+                  "Commit the transaction that called ql_claim(), then admit the claim in the next one."});
+        work.has_uncounted = row.boolean(3);
+    }
+}
+
+// Decides, and counts what the decision passes over; all before any lock.
+void prepare(Work& work, std::int64_t grace_ms, const core::Decision* given) {
+    static pg::Statement spans = pg::statement<TEXTOID, TEXTOID, INT8OID>(R"(
+SELECT lower(r), upper(r)
+  FROM qinglong.trigger_schedules s, unnest(s.uncounted) r
+ WHERE s.project_id = $1 AND s.trigger_id = $2 AND s.state_version = $3)");
+
+    const ScheduleClaim& claim = *work.claim;
+    const std::string text = spec_text_of(claim);
+    work.readings_hold =
+        read_spec_readings(text) == SpecReadings{claim.expression, claim.timezone, claim.misfire_policy};
+    work.damage = evaluate(claim, grace_ms, text, work.spec, work.decision);
+    if (work.damage)
+        return;
+    if (given != nullptr && *given != work.decision) {
+        fail(work, {ERRCODE_INVALID_PARAMETER_VALUE, "decision does not follow from the claim",
+                    "It differs from what ql_decide() answers for the claim of trigger \"" +
+                        claim.trigger_id + "\".",
+                    "Call ql_admit(claim) without a decision."});
+        return;
+    }
+    const core::Schedule& schedule = work.spec.schedule;
+    work.passed = core::count_passed(schedule, times_of(claim), work.decision);
+    if (!work.has_uncounted)
+        return;
+    // The state version ties the spans to the claim, which is compared again under the lock.
+    const pg::Rows rows =
+        pg::execute(spans, {pg::value(std::string_view(claim.project_id)),
+                            pg::value(std::string_view(claim.trigger_id)), pg::value(claim.state_version)});
+    for (std::uint64_t k = 0; k < rows.size(); ++k) {
+        const pg::Row span(rows, k);
+        work.passed.skipped += schedule.count(span.bigint(0), span.bigint(1));
+    }
+}
+
+bool same_row(const ScheduleClaim& claim, const pg::Row& row) {
+    return row.integer(2) == claim.trigger_revision && row.maybe_bigint(3) == claim.next_fire_at_ms &&
+           row.bigint(4) == claim.state_version && row.maybe_string(5) == claim.claim_owner && !row.null(6) &&
+           pg::operator_equal(row.uuid(6), claim.claim_token) && row.bigint(7) == claim.claim_version &&
+           row.maybe_bigint(8) == claim.claim_expires_at_ms && row.bigint(9) == claim.claim_acquired_at_ms;
+}
+
+// Locks the rows in key order without waiting; a row that is busy or does not match any more is raced.
+// Answers the clock, read once the locks are held.
+std::int64_t lock_rows(Set set) {
+    static pg::Statement statement = pg::statement<TEXTARRAYOID, TEXTARRAYOID>(R"(
+SELECT i.ord, s.ctid, s.trigger_revision, s.next_fire_at_ms, s.state_version, s.claim_owner, s.claim_token,
+       s.claim_version, s.claim_expires_at_ms, s.updated_at_ms
+  FROM unnest($1, $2) WITH ORDINALITY AS i (project_id, trigger_id, ord)
+  JOIN qinglong.trigger_schedules s ON s.project_id = i.project_id AND s.trigger_id = i.trigger_id
+   FOR NO KEY UPDATE OF s SKIP LOCKED)");
+
+    const std::vector<Work*> works = undone(set);
+    const auto [projects, triggers] = keys_of(works);
+    const pg::Rows rows = pg::execute(statement, {projects, triggers});
+    const std::int64_t now = pg::clock_ms();
+    std::vector<bool> locked(works.size(), false);
+    for (std::uint64_t i = 0; i < rows.size(); ++i) {
+        const pg::Row row(rows, i);
+        const auto index = static_cast<std::size_t>(row.bigint(0) - 1);
+        Work& work = *works[index];
+        if (!same_row(*work.claim, row) || now >= work.claim->claim_expires_at_ms)
+            continue;
+        work.row_id = row.datum(1);
+        locked[index] = true;
+    }
+    for (std::size_t i = 0; i < works.size(); ++i)
+        if (!locked[i])
+            finish(*works[i], Status::raced);
+    return now;
+}
+
+bool trigger_digest_holds(const ScheduleClaim& claim) {
+    try {
+        const core::TriggerContent content{
+            claim.project_id,
+            claim.trigger_id,
+            claim.trigger_revision,
+            claim.task_id,
+            claim.task_revision,
+            claim.task_content_digest,
+            core::read_spec(core::parse_json(spec_text_of(claim), core::stored_limits)),
+            true};
+        return pg::sha256_hex(core::trigger_digest_input(content)) == claim.trigger_content_digest;
+    } catch (const core::InvalidSpec&) {
+        return false;
+    }
+}
+
+// A task revision's execution plan as it is stored, with its verdict.
+struct Execution {
+    std::optional<Damage> damage;
+    std::string task_reference;
+    std::string digest;
+};
+
+Execution read_execution(const ScheduleClaim& claim, const pg::Row& row, int first) {
+    if (row.null(first))
+        return {Damage{"execution_missing", "the task revision has no execution plan"}, {}, {}};
+    Execution execution{std::nullopt, row.string(first), row.string(first + 4)};
+    try {
+        const core::ExecutionContent content{
+            claim.project_id,
+            claim.task_id,
+            claim.task_revision,
+            row.string(first + 1),
+            std::string(core::executor_type),
+            row.string(first + 2),
+            core::parse_json(pg::json_text(row.datum(first + 3)), core::stored_limits)};
+        if (content.source_content_digest == claim.task_content_digest &&
+            execution.task_reference ==
+                core::task_reference(claim.task_revision, claim.task_content_digest) &&
+            pg::sha256_hex(core::execution_digest_input(content)) == execution.digest)
+            return execution;
+    } catch (const core::InvalidSpec&) { // NOLINT(bugprone-empty-catch): the plan has a shape that was never
+                                         // published
+    }
+    execution.damage = Damage{"execution_digest", "the execution plan does not match its digest"};
+    return execution;
+}
+
+// Compares the remaining facts with the heads, as they stand now that the schedule row is locked: whoever
+// changes one of them must first update that row, so none can be half-changed.
+void compare_heads(Set set, std::int64_t now) {
+    static pg::Statement statement = pg::statement<TEXTARRAYOID, TEXTARRAYOID, INT4ARRAYOID>(R"(
+SELECT i.ord, r.content_digest, r.created_at_ms, r.task_id, r.task_revision, r.task_content_digest, r.spec_json,
+       v.name, e.task_revision, e.source_content_digest, e.plan_schema, e.plan_json, e.content_digest
+  FROM unnest($1, $2, $3) WITH ORDINALITY AS i (project_id, trigger_id, revision, ord)
+  JOIN qinglong.triggers t
+    ON t.project_id = i.project_id AND t.trigger_id = i.trigger_id AND t.current_revision = i.revision
+  JOIN qinglong.trigger_revisions r
+    ON r.project_id = t.project_id AND r.trigger_id = t.trigger_id AND r.revision = t.current_revision
+  JOIN qinglong.task_definitions h
+    ON h.project_id = r.project_id AND h.task_id = r.task_id AND h.current_revision = r.task_revision
+  JOIN qinglong.task_definition_revisions v
+    ON v.project_id = r.project_id AND v.task_id = r.task_id AND v.revision = r.task_revision
+  JOIN qinglong.projects p ON p.id = r.project_id
+  LEFT JOIN qinglong.task_execution_revisions e
+    ON e.project_id = r.project_id AND e.task_id = r.task_id AND e.source_revision = r.task_revision
+       AND e.executor_type = 'remote_worker'
+ WHERE r.enabled AND p.status = 'active' AND t.task_id = r.task_id AND v.content_digest = r.task_content_digest)");
+
+    const std::vector<Work*> works = undone(set);
+    if (works.empty())
+        return;
+    std::vector<std::int32_t> revisions;
+    for (const Work* work : works)
+        revisions.push_back(work->claim->trigger_revision);
+    const auto [projects, triggers] = keys_of(works);
+    const pg::Rows rows = pg::execute(statement, {projects, triggers, pg::array(revisions)});
+
+    std::map<std::tuple<std::string, std::string, std::int32_t>, Execution> executions;
+    std::vector<bool> matches(works.size(), false);
+    for (std::uint64_t i = 0; i < rows.size(); ++i) {
+        const pg::Row row(rows, i);
+        const auto index = static_cast<std::size_t>(row.bigint(0) - 1);
+        Work& work = *works[index];
+        const ScheduleClaim& claim = *work.claim;
+        if (!work.readings_hold || row.string(1) != claim.trigger_content_digest ||
+            row.bigint(2) != claim.trigger_updated_at_ms || row.string(3) != claim.task_id ||
+            row.integer(4) != claim.task_revision || row.string(5) != claim.task_content_digest ||
+            row.bytes(6) != claim.spec)
+            continue;
+        matches[index] = true;
+        if (now < claim.claim_acquired_at_ms) {
+            fail(work, {pg::kClockBackwards, "the server's clock moved backwards",
+                        "The claim of trigger \"" + claim.trigger_id + "\" was taken " +
+                            std::to_string(claim.claim_acquired_at_ms - now) +
+                            " ms after the present reading of the server's clock.",
+                        "Nothing was written; the trigger is claimed again once the clock has caught up."});
+            continue;
+        }
+        if (!work.damage && !trigger_digest_holds(claim))
+            work.damage = Damage{"trigger_digest", "the trigger revision does not match its digest"};
+        if (work.damage || work.decision.disposition != core::Disposition::admit)
+            continue;
+        auto [found, fresh] = executions.try_emplace({claim.project_id, claim.task_id, claim.task_revision});
+        if (fresh)
+            found->second = read_execution(claim, row, 8);
+        work.damage = found->second.damage;
+        work.task_reference = found->second.task_reference;
+        work.execution_digest = found->second.digest;
+        work.task_name = row.string(7);
+    }
+    for (std::size_t i = 0; i < works.size(); ++i)
+        if (!matches[i])
+            finish(*works[i], Status::raced);
+}
+
+void quarantine(const std::vector<Work*>& works, std::int64_t now) {
+    static pg::Statement statement = pg::statement<TIDARRAYOID, TEXTARRAYOID, INT8OID>(R"(
+UPDATE qinglong.trigger_schedules s
+   SET fault_code = i.fault_code, fault_count = s.fault_count + 1, retry_at_ms = NULL,
+       claim_owner = NULL, claim_token = NULL, claim_expires_at_ms = NULL,
+       state_version = s.state_version + 1, updated_at_ms = $3
+  FROM unnest($1, $2) AS i (row_id, fault_code)
+ WHERE s.ctid = i.row_id)");
+    std::vector<pg::Value> row_ids;
+    std::vector<std::string> codes;
+    for (Work* work : works) {
+        row_ids.emplace_back(work->row_id);
+        codes.emplace_back(work->damage->code);
+    }
+    (void)pg::execute(statement, {pg::array(row_ids, TIDOID), pg::array(codes), pg::value(now)});
+    if (pg::affected_rows() != works.size())
+        throw pg::SqlError{ERRCODE_INTERNAL_ERROR, "a locked schedule row could not be updated"};
+    for (Work* work : works) {
+        work->result->fault_code = work->damage->code;
+        finish(*work, Status::quarantined);
+    }
+}
+
+void find_existing(const std::vector<Work*>& works) {
+    static pg::Statement statement = pg::statement<TEXTARRAYOID, TEXTARRAYOID, INT8ARRAYOID>(R"(
+SELECT i.ord, r.id, a.id
+  FROM unnest($1, $2, $3) WITH ORDINALITY AS i (project_id, trigger_id, scheduled_for_ms, ord)
+  JOIN qinglong.runs r ON r.project_id = i.project_id AND r.trigger_id = i.trigger_id
+       AND r.scheduled_for_ms = i.scheduled_for_ms AND r.trigger_type = 'cron'
+  LEFT JOIN qinglong.run_attempts a ON a.run_id = r.id AND a.attempt = 1)");
+    std::vector<std::int64_t> instants;
+    for (const Work* work : works)
+        instants.push_back(*work->decision.scheduled_for_ms);
+    const auto [projects, triggers] = keys_of(works);
+    const pg::Rows rows = pg::execute(statement, {projects, triggers, pg::array(instants)});
+    if (rows.size() != works.size())
+        throw pg::SqlError{ERRCODE_UNIQUE_VIOLATION,
+                           "a run that this occurrence conflicts with could not be found"};
+    for (std::uint64_t i = 0; i < rows.size(); ++i) {
+        const pg::Row row(rows, i);
+        Work& work = *works[static_cast<std::size_t>(row.bigint(0) - 1)];
+        work.existed = true;
+        work.result->run_id = row.uuid(1);
+        if (!row.null(2))
+            work.result->attempt_id = row.uuid(2);
+    }
+}
+
+// Writes Run, Attempt and both events; a Run that is already there is looked up instead.
+void write_runs(const std::vector<Work*>& works, std::int64_t now) {
+    static pg::Statement insert_runs =
+        pg::statement<UUIDARRAYOID, TEXTARRAYOID, TEXTARRAYOID, TEXTARRAYOID, TEXTARRAYOID, TEXTARRAYOID,
+                      INT8ARRAYOID, TEXTARRAYOID, INT8OID>(R"(
+INSERT INTO qinglong.runs (id, project_id, task_id, task_revision, task_snapshot_ref, task_name, trigger_id,
+                           triggered_by, trigger_type, execution_origin, execution_owner, scheduled_for_ms, status,
+                           version, event_sequence, priority, idempotency_key, created_at_ms, queued_at_ms)
+SELECT i.id, i.project_id, i.task_id, i.task_revision, i.task_revision, i.task_name, i.trigger_id,
+       i.trigger_id, 'cron', 'scheduled_system', 'runtime', i.scheduled_for_ms, 'queued',
+       2, 2, 0, i.idempotency_key, $9, $9
+  FROM unnest($1, $2, $3, $4, $5, $6, $7, $8)
+       AS i (id, project_id, task_id, task_revision, task_name, trigger_id, scheduled_for_ms, idempotency_key)
+    ON CONFLICT DO NOTHING
+RETURNING id)");
+    static pg::Statement insert_attempts = pg::statement<UUIDARRAYOID, UUIDARRAYOID, INT8OID>(R"(
+INSERT INTO qinglong.run_attempts (id, run_id, attempt, status, executor_type, callback_sequence, created_at_ms)
+SELECT i.id, i.run_id, 1, 'claimed', 'remote_worker', 0, $3
+  FROM unnest($1, $2) AS i (id, run_id))");
+    static pg::Statement insert_events =
+        pg::statement<UUIDARRAYOID, UUIDARRAYOID, UUIDARRAYOID, UUIDARRAYOID, TEXTARRAYOID, TEXTARRAYOID,
+                      INT4ARRAYOID, TEXTARRAYOID, INT8ARRAYOID, INT8OID>(R"(
+INSERT INTO qinglong.run_events (id, run_id, sequence, type, dedupe_key, actor_type, actor_id, attempt_id, payload,
+                                 created_at_ms)
+SELECT v.id, i.run_id, v.sequence, v.type, v.dedupe_prefix || i.idempotency_key, 'scheduler', 'cluster',
+       v.attempt_id, v.payload, $10
+  FROM unnest($1, $2, $3, $4, $5, $6, $7, $8, $9)
+       AS i (run_id, attempt_id, created_id, queued_id, idempotency_key, execution_digest, trigger_revision,
+             trigger_digest, scheduled_for_ms),
+       LATERAL (VALUES
+           (i.created_id, 1, 'run.created', 'cluster-schedule-created:', NULL::uuid,
+            jsonb_build_object('status', 'created', 'version', 1, 'execution_owner', 'runtime',
+                               'executor_type', 'remote_worker', 'execution_revision_digest', i.execution_digest,
+                               'trigger_revision', i.trigger_revision, 'trigger_content_digest', i.trigger_digest,
+                               'scheduled_for_ms', i.scheduled_for_ms)),
+           (i.queued_id, 2, 'run.queued', 'cluster-schedule-queued:', i.attempt_id,
+            jsonb_build_object('from_status', 'created', 'to_status', 'queued', 'version', 2))
+       ) AS v (id, sequence, type, dedupe_prefix, attempt_id, payload))");
+
+    std::vector<pg_uuid_t> run_ids;
+    std::vector<std::string> projects, tasks, references, names, triggers, keys;
+    std::vector<std::int64_t> instants;
+    for (Work* work : works) {
+        const ScheduleClaim& claim = *work->claim;
+        work->run_id = pg::new_uuid_v7();
+        work->attempt_id = pg::new_uuid_v7();
+        run_ids.push_back(work->run_id);
+        projects.push_back(claim.project_id);
+        tasks.push_back(claim.task_id);
+        references.push_back(work->task_reference);
+        names.push_back(work->task_name);
+        triggers.push_back(claim.trigger_id);
+        instants.push_back(*work->decision.scheduled_for_ms);
+        keys.push_back(idempotency_key(claim, *work->decision.scheduled_for_ms));
+    }
+    const pg::Rows inserted =
+        pg::execute(insert_runs, {pg::array(run_ids), pg::array(projects), pg::array(tasks),
+                                  pg::array(references), pg::array(names), pg::array(triggers),
+                                  pg::array(instants), pg::array(keys), pg::value(now)});
+    std::vector<Work*> fresh = works;
+    if (inserted.size() != works.size()) {
+        std::vector<pg_uuid_t> made;
+        for (std::uint64_t i = 0; i < inserted.size(); ++i)
+            made.push_back(pg::Row(inserted, i).uuid(0));
+        fresh.clear();
+        std::vector<Work*> existing;
+        for (Work* work : works) {
+            const bool is_new = std::any_of(made.begin(), made.end(), [&](const pg_uuid_t& id) {
+                return pg::operator_equal(id, work->run_id);
+            });
+            (is_new ? fresh : existing).push_back(work);
+        }
+        find_existing(existing);
+    }
+    if (fresh.empty())
+        return;
+
+    run_ids.clear();
+    keys.clear();
+    instants.clear();
+    std::vector<pg_uuid_t> attempt_ids, created_ids, queued_ids;
+    std::vector<std::string> execution_digests, trigger_digests;
+    std::vector<std::int32_t> revisions;
+    for (Work* work : fresh) {
+        const ScheduleClaim& claim = *work->claim;
+        run_ids.push_back(work->run_id);
+        attempt_ids.push_back(work->attempt_id);
+        created_ids.push_back(pg::new_uuid_v7());
+        queued_ids.push_back(pg::new_uuid_v7());
+        keys.push_back(idempotency_key(claim, *work->decision.scheduled_for_ms));
+        instants.push_back(*work->decision.scheduled_for_ms);
+        execution_digests.push_back(work->execution_digest);
+        trigger_digests.push_back(claim.trigger_content_digest);
+        revisions.push_back(claim.trigger_revision);
+        work->result->run_id = work->run_id;
+        work->result->attempt_id = work->attempt_id;
+    }
+    (void)pg::execute(insert_attempts, {pg::array(attempt_ids), pg::array(run_ids), pg::value(now)});
+    (void)pg::execute(insert_events, {pg::array(run_ids), pg::array(attempt_ids), pg::array(created_ids),
+                                      pg::array(queued_ids), pg::array(keys), pg::array(execution_digests),
+                                      pg::array(revisions), pg::array(trigger_digests), pg::array(instants),
+                                      pg::value(now)});
+}
+
+// Moves the cursors, counts, and clears the claims.
+void move_cursors(const std::vector<Work*>& works, std::int64_t now) {
+    static pg::Statement statement = pg::statement<TIDARRAYOID, INT8ARRAYOID, INT8ARRAYOID, INT8ARRAYOID,
+                                                   INT8ARRAYOID, INT8ARRAYOID, INT8OID>(R"(
+UPDATE qinglong.trigger_schedules s
+   SET next_fire_at_ms = i.next_fire_at_ms,
+       last_scheduled_at_ms = COALESCE(i.last_scheduled_at_ms, s.last_scheduled_at_ms),
+       admitted_total = s.admitted_total + i.admitted, skipped_total = s.skipped_total + i.skipped,
+       coalesced_total = s.coalesced_total + i.coalesced, uncounted = '{}',
+       fault_code = NULL, fault_count = 0, retry_at_ms = NULL,
+       claim_owner = NULL, claim_token = NULL, claim_expires_at_ms = NULL,
+       state_version = s.state_version + 1, updated_at_ms = $7
+  FROM unnest($1, $2, $3, $4, $5, $6)
+       AS i (row_id, next_fire_at_ms, last_scheduled_at_ms, admitted, skipped, coalesced)
+ WHERE s.ctid = i.row_id)");
+    std::vector<pg::Value> row_ids, lasts;
+    std::vector<std::int64_t> nexts, admitted, skipped, coalesced;
+    for (const Work* work : works) {
+        const bool admits = work->decision.disposition == core::Disposition::admit && !work->existed;
+        row_ids.emplace_back(work->row_id);
+        nexts.push_back(work->decision.next_fire_at_ms);
+        lasts.push_back(admits ? pg::value(*work->decision.scheduled_for_ms) : pg::Value());
+        admitted.push_back(admits ? 1 : 0);
+        skipped.push_back(static_cast<std::int64_t>(work->passed.skipped));
+        coalesced.push_back(static_cast<std::int64_t>(work->passed.coalesced));
+    }
+    (void)pg::execute(statement,
+                      {pg::array(row_ids, TIDOID), pg::array(nexts), pg::array(lasts, INT8OID),
+                       pg::array(admitted), pg::array(skipped), pg::array(coalesced), pg::value(now)});
+    if (pg::affected_rows() != works.size())
+        throw pg::SqlError{ERRCODE_INTERNAL_ERROR, "a locked schedule row could not be updated"};
+}
+
+// The fenced part: lock, look at the clock, compare, write. All or nothing for the set.
+void admit_set(Set set) {
+    const std::int64_t now = lock_rows(set);
+    compare_heads(set, now);
+
+    std::vector<Work*> damaged, advancing, admitting;
+    for (Work* work : undone(set)) {
+        if (work->damage) {
+            damaged.push_back(work);
+            continue;
+        }
+        advancing.push_back(work);
+        if (work->decision.disposition == core::Disposition::admit)
+            admitting.push_back(work);
+    }
+    if (!damaged.empty())
+        quarantine(damaged, now);
+    if (!admitting.empty())
+        write_runs(admitting, now);
+    if (!advancing.empty())
+        move_cursors(advancing, now);
+    for (Work* work : advancing) {
+        work->result->decision = work->decision;
+        finish(*work, work->decision.disposition != core::Disposition::admit ? Status::advanced
+                      : work->existed                                        ? Status::already_admitted
+                                                                             : Status::admitted);
+    }
+}
+
+bool is_row_conflict(const pg::PgError& error) {
+    // Somebody changed the schedule row after this transaction's snapshot; an SSI abort has the same
+    // SQLSTATE.
+    const char* const id = error.data->message_id;
+    return error.data->sqlerrcode == ERRCODE_T_R_SERIALIZATION_FAILURE && id != nullptr &&
+           (std::strcmp(id, "could not serialize access due to concurrent update") == 0 ||
+            std::strcmp(id, "could not serialize access due to concurrent delete") == 0);
+}
+
+// Failures of the server or of a whole table, not of a row: trying smaller sets would only repeat them.
+bool concerns_all(const pg::PgError& error) {
+    const int code = error.data->sqlerrcode;
+    return ERRCODE_TO_CATEGORY(code) == ERRCODE_INSUFFICIENT_RESOURCES ||
+           ERRCODE_TO_CATEGORY(code) == ERRCODE_OPERATOR_INTERVENTION || code == ERRCODE_LOCK_NOT_AVAILABLE ||
+           code == ERRCODE_INSUFFICIENT_PRIVILEGE || code == ERRCODE_READ_ONLY_SQL_TRANSACTION;
+}
+
+// Admits a set in a subtransaction; when it fails, halves it until the bad row stands alone. Depth is at
+// most 8.
+void admit_or_split(Set set) {
+    const std::vector<Work*> works = undone(set);
+    if (works.empty())
+        return;
+    pg::PgError failure{};
+    if (pg::in_subtransaction([&] { admit_set(set); }, failure))
+        return;
+    if (is_serialization_abort(failure))
+        throw failure;
+    // What the set had decided was rolled back with it.
+    for (Work* work : works) {
+        work->done = false;
+        work->existed = false;
+        *work->result = Admission{};
+        if (work->damage && (std::strcmp(work->damage->code, "trigger_digest") == 0 ||
+                             std::strncmp(work->damage->code, "execution_", 10) == 0))
+            work->damage.reset(); // found under the lock: to be found again
+    }
+    if (works.size() == 1 || concerns_all(failure)) {
+        for (Work* work : works) {
+            work->result->failure = failure;
+            finish(*work, is_row_conflict(failure) ? Status::raced : Status::failed);
+        }
+        return;
+    }
+    const std::size_t half = set.size() / 2;
+    admit_or_split(set.first(half));
+    admit_or_split(set.subspan(half));
+}
+
+} // namespace
+
+bool is_serialization_abort(const pg::PgError& error) {
+    return error.data->sqlerrcode == ERRCODE_T_R_SERIALIZATION_FAILURE && !is_row_conflict(error);
+}
+
+core::Decision decide_claim(const ScheduleClaim& claim, std::int64_t grace_ms) {
+    TriggerSpec spec;
+    core::Decision decision{};
+    if (const auto damage = evaluate(claim, grace_ms, spec_text_of(claim), spec, decision))
+        throw pg::SqlError{pg::kDamaged, damage->message,
+                           "The claim is of trigger \"" + claim.trigger_id + "\".",
+                           "ql_admit() quarantines the trigger with this reason."};
+    return decision;
+}
+
+std::vector<Admission> admit_claims(const std::vector<ScheduleClaim>& claims, std::int64_t grace_ms,
+                                    const core::Decision* given) {
+    std::vector<Admission> results(claims.size());
+    std::vector<Work> works(claims.size());
+    std::vector<Work*> order;
+    for (std::size_t i = 0; i < claims.size(); ++i) {
+        works[i].claim = &claims[i];
+        works[i].result = &results[i];
+        order.push_back(&works[i]);
+    }
+    // Rows are locked in key order; of two claims of one row only one can be valid.
+    const auto key = [](const Work* work) {
+        return std::tuple(std::string_view(work->claim->project_id),
+                          std::string_view(work->claim->trigger_id));
+    };
+    std::stable_sort(order.begin(), order.end(),
+                     [&](const Work* a, const Work* b) { return key(a) < key(b); });
+    for (std::size_t i = 1; i < order.size(); ++i)
+        if (key(order[i - 1]) == key(order[i]))
+            finish(*order[i], Status::raced);
+
+    inspect(undone(order));
+    for (Work* work : undone(order))
+        prepare(*work, grace_ms, given);
+    admit_or_split(order);
+    return results;
+}
+
+bool back_off(const ScheduleClaim& claim, const std::string& fault_code, std::int64_t least_delay_ms) {
+    static pg::Statement statement =
+        pg::statement<TEXTOID, TEXTOID, INT8OID, UUIDOID, INT8OID, TEXTOID, INT8OID, INT8OID>(R"(
+UPDATE qinglong.trigger_schedules s
+   SET fault_code = $6, fault_count = LEAST(s.fault_count, 1000000) + 1,
+       retry_at_ms = $7 + LEAST($8 << LEAST(s.fault_count, 16), 60000),
+       claim_owner = NULL, claim_token = NULL, claim_expires_at_ms = NULL,
+       state_version = s.state_version + 1, updated_at_ms = GREATEST(s.updated_at_ms, $7)
+ WHERE s.project_id = $1 AND s.trigger_id = $2 AND s.state_version = $3 AND s.claim_token = $4
+   AND s.claim_version = $5)");
+    (void)pg::execute(statement, {pg::value(std::string_view(claim.project_id)),
+                                  pg::value(std::string_view(claim.trigger_id)),
+                                  pg::value(claim.state_version), pg::value(claim.claim_token),
+                                  pg::value(claim.claim_version), pg::value(std::string_view(fault_code)),
+                                  pg::value(pg::clock_ms()), pg::value(least_delay_ms)});
+    return pg::affected_rows() == 1;
+}
+
+} // namespace qinglong::store
