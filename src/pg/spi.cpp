@@ -72,7 +72,13 @@ void end_spi(int level) {
     SPI_finish();
 }
 
-void repin() {
+void commit_and_begin(IsolationLevel isolation) {
+    SPI_commit();
+    // First of all, as SET TRANSACTION would have it; then what the commit has undone.
+    const char* const level = isolation == IsolationLevel::serializable ? "serializable" : "read committed";
+    (void)set_config_option("transaction_isolation", level, PGC_USERSET, PGC_S_SESSION, GUC_ACTION_LOCAL, true, 0,
+                            false);
+    (void)NewGUCNestLevel();
     pin_settings();
 }
 
