@@ -167,8 +167,8 @@ CycleSummary run_cycle(const CycleOptions& options) {
     return summary;
 }
 
-std::optional<std::int64_t> next_due_ms() {
-    return store::earliest_cursor_after_now();
+std::optional<std::int64_t> next_due_ms(std::int64_t after_ms) {
+    return store::earliest_cursor_after(after_ms);
 }
 
 } // namespace qinglong::scheduling

@@ -87,14 +87,14 @@ RETURNING s.project_id, s.trigger_id, s.trigger_revision, e.content_digest, e.cr
     return claims;
 }
 
-std::optional<std::int64_t> earliest_cursor_after_now() {
+std::optional<std::int64_t> earliest_cursor_after(std::int64_t after_ms) {
     static pg::Statement statement = pg::statement<INT8OID>(R"(
 SELECT s.next_fire_at_ms
   FROM qinglong.trigger_schedules s
  WHERE s.schedulable AND COALESCE(s.next_fire_at_ms, (-1)::bigint) > $1
  ORDER BY COALESCE(s.next_fire_at_ms, (-1)::bigint), s.project_id, s.trigger_id
  LIMIT 1)");
-    const pg::Rows rows = pg::execute(statement, {pg::value(pg::clock_ms())});
+    const pg::Rows rows = pg::execute(statement, {pg::value(after_ms)});
     if (rows.empty())
         return std::nullopt;
     return pg::Row(rows, 0).maybe_bigint(0);

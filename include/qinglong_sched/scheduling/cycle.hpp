@@ -31,7 +31,7 @@ struct CycleSummary {
 // snapshot of one's own; it commits several times and returns in a fresh transaction.
 CycleSummary run_cycle(const CycleOptions& options);
 
-// The earliest cursor of a schedulable row after now, for the sleep between cycles; needs SPI.
-std::optional<std::int64_t> next_due_ms();
+// The earliest cursor of a schedulable row after that time, for the sleep between cycles; needs SPI.
+std::optional<std::int64_t> next_due_ms(std::int64_t after_ms);
 
 } // namespace qinglong::scheduling
