@@ -82,8 +82,10 @@ void rollback_subtransaction() {
     RollbackAndReleaseCurrentSubTransaction();
 }
 
-void rethrow(const PgError& error) {
-    throw error;
+PgError to_pg_error(const SqlError& error) {
+    PendingError pending;
+    pending.set(error.sqlstate, error.message, error.detail, error.hint);
+    return PgError{pgcall([&] { return pending.to_error_data(); })};
 }
 
 bool is_cancellation(const PgError& error) {
