@@ -1,5 +1,8 @@
 #include "qinglong_sched/pg/pg.hpp"
 #include "qinglong_sched/settings.hpp"
+#include "qinglong_sched/worker/database_commands.hpp"
+#include "qinglong_sched/worker/launcher.hpp"
+#include "qinglong_sched/worker/shared_state.hpp"
 
 extern "C" {
 
@@ -15,5 +18,10 @@ QL_EXPORT void _PG_init(void); // NOLINT(bugprone-reserved-identifier): the serv
 
 void _PG_init(void) { // NOLINT(bugprone-reserved-identifier)
     qinglong::settings::define();
+    if (!process_shared_preload_libraries_in_progress || IsBinaryUpgrade)
+        return;
+    qinglong::worker::install_shared_memory();
+    qinglong::worker::install_database_commands();
+    qinglong::worker::register_launcher();
 }
 }

@@ -33,4 +33,9 @@ inline bool owns_database(Oid database, Oid role) {
 }
 #endif
 
+// AllocSetContextCreate() is a statement expression.
+inline MemoryContext new_context(MemoryContext parent, const char* name) {
+    return AllocSetContextCreateInternal(parent, name, ALLOCSET_DEFAULT_SIZES);
+}
+
 } // namespace qinglong::pg

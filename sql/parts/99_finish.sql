@@ -1,0 +1,2 @@
+-- Background workers start within seconds of the commit.
+SELECT qinglong._wake_launcher();

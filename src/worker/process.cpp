@@ -1,0 +1,85 @@
+#include "qinglong_sched/worker/process.hpp"
+
+#include "qinglong_sched/scheduling/wakeup.hpp"
+#include "qinglong_sched/settings.hpp"
+#include "qinglong_sched/worker/shared_state.hpp"
+
+namespace qinglong::worker {
+
+volatile sig_atomic_t stopping = 0;
+
+namespace {
+
+void on_terminate(SIGNAL_ARGS) {
+    if (stopping != 0) {
+        die(postgres_signal_arg);
+        return;
+    }
+    const int saved_errno = errno;
+    stopping = 1;
+    scheduling::stop_flag = 1;
+    SetLatch(MyLatch);
+    errno = saved_errno;
+}
+
+// The cycle in hand ends early, so that new settings apply soon.
+void on_reload(SIGNAL_ARGS) {
+    scheduling::stop_flag = 1;
+    SignalHandlerForConfigReload(postgres_signal_arg);
+}
+
+} // namespace
+
+void accept_signals() {
+    pqsignal(SIGHUP, on_reload);
+    pqsignal(SIGTERM, on_terminate);
+    BackgroundWorkerUnblockSignals();
+}
+
+bool listed(const char* database) {
+    if (settings::databases == nullptr || settings::databases[0] == '\0')
+        return true;
+    List* names = NIL;
+    if (!SplitGUCList(pstrdup(settings::databases), ',', &names))
+        return false;
+    ListCell* cell;
+    foreach (cell, names) {
+        if (strcmp(static_cast<const char*>(lfirst(cell)), database) == 0)
+            return true;
+    }
+    return false;
+}
+
+InstalledExtension find_extension() {
+    Relation const catalog = table_open(ExtensionRelationId, AccessShareLock);
+    ScanKeyData key;
+    ScanKeyInit(&key, Anum_pg_extension_extname, BTEqualStrategyNumber, F_NAMEEQ,
+                CStringGetDatum(kExtensionName));
+    SysScanDesc const scan = systable_beginscan(catalog, ExtensionNameIndexId, true, nullptr, 1, &key);
+    InstalledExtension found = {InvalidOid, InvalidOid};
+    if (HeapTuple const tuple = systable_getnext(scan); HeapTupleIsValid(tuple)) {
+        const auto* const row = reinterpret_cast<Form_pg_extension>(GETSTRUCT(tuple));
+        found = {row->oid, row->extowner};
+    }
+    systable_endscan(scan);
+    table_close(catalog, AccessShareLock);
+    return found;
+}
+
+} // namespace qinglong::worker
+
+// Looks whether the extension is in a database, and leaves.
+void ql_probe_main(Datum argument) {
+    using namespace qinglong::worker;
+    const Oid database = DatumGetObjectId(argument);
+    if (!enter_probe(database))
+        proc_exit(0);
+    pqsignal(SIGTERM, die);
+    BackgroundWorkerUnblockSignals();
+    BackgroundWorkerInitializeConnectionByOid(database, InvalidOid, 0);
+    StartTransactionCommand();
+    const bool found = OidIsValid(find_extension().oid);
+    CommitTransactionCommand();
+    report_probe(database, found);
+    proc_exit(0);
+}
