@@ -83,7 +83,7 @@ PG_CPPFLAGS = -I$(srcdir)/include -isystem $(shell $(PG_CONFIG) --includedir-ser
 	-DQL_VERSION='"$(EXTVERSION)"'
 PG_CXXFLAGS = -std=c++20 -fPIC -fvisibility=hidden -fvisibility-inlines-hidden -MMD -MP \
 	$(WARNINGS) $(WERROR) $(QL_CXXFLAGS)
-SHLIB_LINK  = $(QL_LDFLAGS) -lstdc++
+SHLIB_LINK  = -Wl,--version-script=$(srcdir)/exports.map $(QL_LDFLAGS) -lstdc++
 
 # installcheck: each file gets a fresh database of its own (test/lib/own-db).
 REGRESS        = $(sort $(basename $(notdir $(wildcard $(srcdir)/test/sql/*.sql))))
@@ -102,6 +102,7 @@ vpath %.control $(srcdir)
 # core/ is pure C++: it sees neither the server's headers nor its settings.
 $(CORE_OBJS): override CPPFLAGS := -I$(srcdir)/include -D_FORTIFY_SOURCE=2
 $(OBJS): qinglong_sched.control
+$(shlib): $(srcdir)/exports.map
 %.o: %.cpp
 	@mkdir -p $(@D)
 	$(CXX) $(CXXFLAGS) $(CPPFLAGS) -c -o $@ $<
