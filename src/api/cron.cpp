@@ -53,7 +53,7 @@ QL_FUNCTION(ql_occurrences) {
     std::int64_t second = after_argument(fcinfo);
     if (PG_ARGISNULL(3) || PG_GETARG_INT32(3) < 1 || PG_GETARG_INT32(3) > 10000)
         throw pg::SqlError{ERRCODE_INVALID_PARAMETER_VALUE, "count must be between 1 and 10000"};
-    pg::begin_result_set(fcinfo);
+    pg::begin_result_set(fcinfo, true);
     for (int left = PG_GETARG_INT32(3); left > 0 && next(schedule, second); --left) {
         const pg::Value value(TimestampTzGetDatum(pg::from_epoch_ms(second * 1000)));
         pg::add_result_row(fcinfo, {&value, 1});

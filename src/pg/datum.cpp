@@ -189,8 +189,8 @@ Datum make_output_composite(FunctionCallInfo fcinfo, std::span<const Value> fiel
     });
 }
 
-void begin_result_set(FunctionCallInfo fcinfo) {
-    pgcall([&] { InitMaterializedSRF(fcinfo, 0); });
+void begin_result_set(FunctionCallInfo fcinfo, bool scalar) {
+    pgcall([&] { InitMaterializedSRF(fcinfo, scalar ? MAT_SRF_USE_EXPECTED_DESC : 0); });
 }
 
 void add_result_row(FunctionCallInfo fcinfo, std::span<const Value> fields) {

@@ -63,7 +63,7 @@ Datum make_composite(FunctionCallInfo fcinfo, std::span<const Value> fields);
 // The same for a procedure, whose result is a record of its one composite output argument.
 Datum make_output_composite(FunctionCallInfo fcinfo, std::span<const Value> fields);
 // Appends a row to the result set of a set-returning function that called begin_result_set().
-void begin_result_set(FunctionCallInfo fcinfo);
+void begin_result_set(FunctionCallInfo fcinfo, bool scalar = false);
 void add_result_row(FunctionCallInfo fcinfo, std::span<const Value> fields);
 
 pg_uuid_t new_uuid_v7();
