@@ -1,0 +1,106 @@
+#include "qinglong_sched/store/eligibility.hpp"
+
+namespace qinglong::store {
+
+namespace {
+
+std::vector<std::string> trigger_ids(const pg::Rows& rows) {
+    std::vector<std::string> ids;
+    ids.reserve(rows.size());
+    for (std::uint64_t i = 0; i < rows.size(); ++i)
+        ids.push_back(pg::Row(rows, i).string(0));
+    return ids;
+}
+
+// Occurrences between the cursor (or the revision's birth) and now were due: no cron evaluation may happen
+// under a row lock, so the span is stored, and the next admission or publication counts it.
+void revoke(const std::string& project_id, const std::vector<std::string>& ids) {
+    if (ids.empty())
+        return;
+    static pg::Statement update = pg::statement<TEXTOID, TEXTARRAYOID, INT8OID>(
+        "UPDATE qinglong.trigger_schedules s"
+        "   SET eligible = false, claim_owner = NULL, claim_token = NULL, claim_expires_at_ms = NULL,"
+        "       claim_version = s.claim_version + 1, state_version = s.state_version + 1,"
+        "       updated_at_ms = GREATEST(s.updated_at_ms, $3),"
+        "       uncounted = s.uncounted + CASE"
+        "           WHEN COALESCE(s.next_fire_at_ms, r.created_at_ms) < $3"
+        "           THEN int8multirange(int8range(COALESCE(s.next_fire_at_ms, r.created_at_ms), $3))"
+        "           ELSE '{}'::int8multirange END"
+        "  FROM qinglong.trigger_revisions r"
+        " WHERE s.project_id = $1 AND s.trigger_id = ANY ($2) AND s.eligible"
+        "   AND r.project_id = s.project_id AND r.trigger_id = s.trigger_id AND r.revision = "
+        "s.trigger_revision");
+    pg::execute_latest(update, {pg::value(project_id), pg::array(ids), pg::value(pg::clock_ms())});
+}
+
+} // namespace
+
+std::vector<std::string> lock_task_schedules(const std::string& project_id, const std::string& task_id,
+                                             std::int32_t revision) {
+    static pg::Statement lock = pg::statement<TEXTOID, TEXTOID, INT4OID>(
+        "SELECT s.trigger_id"
+        "  FROM qinglong.triggers t"
+        "  JOIN qinglong.trigger_schedules s ON s.project_id = t.project_id AND s.trigger_id = t.trigger_id"
+        "  JOIN qinglong.trigger_revisions r"
+        "    ON r.project_id = s.project_id AND r.trigger_id = s.trigger_id AND r.revision = "
+        "s.trigger_revision"
+        " WHERE t.project_id = $1 AND t.task_id = $2 AND r.task_revision <> $3 AND s.eligible"
+        " ORDER BY s.project_id, s.trigger_id"
+        "   FOR UPDATE OF s");
+    return trigger_ids(
+        pg::execute_latest(lock, {pg::value(project_id), pg::value(task_id), pg::value(revision)}));
+}
+
+void lock_project_schedules(const std::string& project_id) {
+    static pg::Statement lock = pg::statement<TEXTOID>("SELECT s.trigger_id FROM qinglong.trigger_schedules s"
+                                                       " WHERE s.project_id = $1"
+                                                       " ORDER BY s.project_id, s.trigger_id FOR UPDATE");
+    pg::execute_latest(lock, {pg::value(project_id)});
+}
+
+void sweep_trigger(const std::string& project_id, const std::string& trigger_id, std::int32_t revision) {
+    static pg::Statement lock =
+        pg::statement<TEXTOID, TEXTOID, INT4OID>("SELECT s.trigger_id FROM qinglong.trigger_schedules s"
+                                                 " WHERE s.project_id = $1 AND s.trigger_id = $2 AND "
+                                                 "s.trigger_revision <> $3 AND s.eligible FOR UPDATE");
+    revoke(project_id, trigger_ids(pg::execute_latest(
+                           lock, {pg::value(project_id), pg::value(trigger_id), pg::value(revision)})));
+}
+
+void sweep_task(const std::string& project_id, const std::string& task_id, std::int32_t revision) {
+    revoke(project_id, lock_task_schedules(project_id, task_id, revision));
+}
+
+void sweep_project(const std::string& project_id, bool active) {
+    lock_project_schedules(project_id);
+    if (!active) {
+        static pg::Statement eligible = pg::statement<TEXTOID>(
+            "SELECT s.trigger_id FROM qinglong.trigger_schedules s WHERE s.project_id = $1 AND s.eligible");
+        revoke(project_id, trigger_ids(pg::execute_latest(eligible, {pg::value(project_id)})));
+        return;
+    }
+    // Nothing was due while the project was archived: the row goes on with the first occurrence from now on,
+    // which a scheduler derives from the cursor when it claims.
+    static pg::Statement restore = pg::statement<TEXTOID, INT8OID>(
+        "UPDATE qinglong.trigger_schedules s"
+        "   SET eligible = true, state_version = s.state_version + 1,"
+        "       next_fire_at_ms = GREATEST(COALESCE(s.next_fire_at_ms, $2), $2),"
+        "       updated_at_ms = GREATEST(s.updated_at_ms, $2)"
+        "  FROM qinglong.triggers t"
+        "  JOIN qinglong.trigger_revisions r"
+        "    ON r.project_id = t.project_id AND r.trigger_id = t.trigger_id AND r.revision = "
+        "t.current_revision"
+        "  JOIN qinglong.task_definitions d"
+        "    ON d.project_id = r.project_id AND d.task_id = r.task_id AND d.current_revision = "
+        "r.task_revision"
+        "  JOIN qinglong.task_definition_revisions v"
+        "    ON v.project_id = r.project_id AND v.task_id = r.task_id AND v.revision = r.task_revision"
+        "   AND v.content_digest = r.task_content_digest"
+        " WHERE s.project_id = $1 AND NOT s.eligible"
+        "   AND t.project_id = s.project_id AND t.trigger_id = s.trigger_id"
+        "   AND t.current_revision = s.trigger_revision AND r.enabled"
+        "   AND r.spec_json ->> 'schema' = 'qinglong/cron@v1'");
+    pg::execute_latest(restore, {pg::value(project_id), pg::value(pg::clock_ms())});
+}
+
+} // namespace qinglong::store
