@@ -73,13 +73,18 @@ void end_spi(int level) {
 }
 
 void commit_and_begin(IsolationLevel isolation) {
+    // Statements need an outer snapshot. A portal sees to its own; a background worker has no portal.
+    if (ActivePortal == nullptr && ActiveSnapshotSet())
+        PopActiveSnapshot();
     SPI_commit();
     // First of all, as SET TRANSACTION would have it; then what the commit has undone.
     const char* const level = isolation == IsolationLevel::serializable ? "serializable" : "read committed";
-    (void)set_config_option("transaction_isolation", level, PGC_USERSET, PGC_S_SESSION, GUC_ACTION_LOCAL, true, 0,
-                            false);
+    (void)set_config_option("transaction_isolation", level, PGC_USERSET, PGC_S_SESSION, GUC_ACTION_LOCAL,
+                            true, 0, false);
     (void)NewGUCNestLevel();
     pin_settings();
+    if (ActivePortal == nullptr)
+        PushActiveSnapshot(GetTransactionSnapshot());
 }
 
 Rows execute(Statement& statement, std::span<const Value> values) {

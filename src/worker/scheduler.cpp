@@ -111,6 +111,7 @@ Round run_cycle(const Scheduler& self) {
     PortalContext = self.context;
     StartTransactionCommand();
     const int level = pg::begin_spi(true);
+    PushActiveSnapshot(GetTransactionSnapshot());
     pg::boundary([&] {
         // Before the first claim: what falls due during the cycle is due at once after it.
         round.started_at_ms = pg::clock_ms();
@@ -120,6 +121,7 @@ Round run_cycle(const Scheduler& self) {
         round.saturated = summary.saturated;
         round.next_due_ms = scheduling::next_due_ms(round.started_at_ms).value_or(0);
     });
+    PopActiveSnapshot();
     pg::end_spi(level);
     CommitTransactionCommand();
     disable_timeout(self.stop_timer, false);

@@ -27,8 +27,8 @@ struct CycleSummary {
     bool saturated = false;
 };
 
-// Call it in a transaction that has done nothing yet, with an SPI connection from begin_spi(true) and no
-// snapshot of one's own; it commits several times and returns in a fresh transaction.
+// Call it in a transaction that has done nothing yet, with an SPI connection from begin_spi(true) and,
+// where no portal runs it, an active snapshot; it commits several times and returns in a fresh transaction.
 CycleSummary run_cycle(const CycleOptions& options);
 
 // The earliest cursor of a schedulable row after that time, for the sleep between cycles; needs SPI.
