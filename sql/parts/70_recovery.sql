@@ -1,3 +1,6 @@
+-- Whether a newer Attempt exists is asked once for each waiting Attempt. No admission writes here.
+CREATE INDEX run_attempts_retry_idx ON qinglong.run_attempts (run_id, attempt) WHERE attempt > 1;
+
 -- What a starting runtime must look at: Runs and Attempts that may have died with their worker.
 --
 -- Security definer: a monitor may see the candidates' ids and statuses, but not the Runs themselves.
@@ -49,7 +52,7 @@ BEGIN
                                  WHERE r.id = a.run_id AND r.execution_owner = 'runtime' AND r.status = 'queued'
                                    AND r.cancel_requested_at_ms IS NULL AND r.queued_at_ms IS NOT NULL)
                     AND NOT EXISTS (SELECT FROM qinglong.run_attempts newer
-                                     WHERE newer.run_id = a.run_id AND newer.attempt > a.attempt))
+                                     WHERE newer.run_id = a.run_id AND newer.attempt > a.attempt AND newer.attempt > 1))
          ORDER BY a.created_at_ms, a.id
          LIMIT page_size
     )

@@ -159,16 +159,21 @@ AS $$
           JOIN qinglong._grants() g ON k.object = '_kind_' || g.kind
          WHERE k.class = 'function'
     )
-    SELECT format('%s has %s on %s %I, which no kind of it has',
-                  COALESCE('role ' || quote_ident(r.rolname), 'PUBLIC'), f.privilege, f.class, f.object)
+    SELECT format('%s has %s on %s %I, which %s',
+                  COALESCE('role ' || quote_ident(r.rolname), 'PUBLIC'),
+                  string_agg(f.privilege, ', ' ORDER BY f.privilege), f.class, f.object,
+                  CASE WHEN r.oid IS NULL THEN 'ql_grant() never gives' ELSE 'none of its kinds gives' END)
       FROM (SELECT * FROM actual EXCEPT SELECT * FROM expected) f
       LEFT JOIN pg_roles r ON r.oid = f.grantee
      -- By itself this opens nothing.
      WHERE NOT (f.grantee <> 0 AND f.class = 'schema' AND f.privilege = 'USAGE')
+     GROUP BY r.oid, r.rolname, f.class, f.object
     UNION ALL
-    SELECT format('role %I lacks %s on %s %I, which its kind has', r.rolname, f.privilege, f.class, f.object)
+    SELECT format('role %I lacks %s on %s %I, which its kind gives', r.rolname,
+                  string_agg(f.privilege, ', ' ORDER BY f.privilege), f.class, f.object)
       FROM (SELECT * FROM expected EXCEPT SELECT * FROM actual) f
       JOIN pg_roles r ON r.oid = f.grantee
+     GROUP BY r.oid, r.rolname, f.class, f.object
 $$;
 COMMENT ON FUNCTION qinglong._grant_findings() IS 'Internal: rights that are not those of the kinds given by ql_grant()';
 
