@@ -12,6 +12,7 @@ namespace {
 
 using namespace qinglong::core;
 
+constexpr std::int64_t kHourSeconds = 3600;
 constexpr std::int64_t kDaySeconds = 86400;
 constexpr std::int64_t kYear2024 = 1704067200;
 constexpr std::int64_t kYear2100 = 4102444800;
@@ -25,8 +26,8 @@ std::vector<ZoneSpan> make_new_york() {
     using namespace std::chrono;
     std::vector<ZoneSpan> spans{{std::numeric_limits<std::int64_t>::min(), -5 * 3600}};
     for (int y = 2007; y < 2900; ++y) {
-        spans.push_back({second_of(sys_days(year(y) / March / Sunday[2])) + 7 * 3600, -4 * 3600});
-        spans.push_back({second_of(sys_days(year(y) / November / Sunday[1])) + 6 * 3600, -5 * 3600});
+        spans.push_back({second_of(sys_days(year(y) / March / Sunday[2])) + 7 * kHourSeconds, -4 * 3600});
+        spans.push_back({second_of(sys_days(year(y) / November / Sunday[1])) + 6 * kHourSeconds, -5 * 3600});
     }
     return spans;
 }
@@ -55,7 +56,7 @@ void walk(benchmark::State& state, const char* text, ZoneView zone, std::int64_t
           InstantRules rules = {}) {
     const CronExpression expression = parsed(text);
     std::int64_t after = begin;
-    for (auto _ : state) {
+    for ([[maybe_unused]] auto _ : state) {
         std::int64_t next = 0;
         if (!next_occurrence(expression, zone, after, next, rules)) {
             next = begin;
@@ -115,7 +116,7 @@ void never(benchmark::State& state) {
 
 void count(benchmark::State& state, const char* text, std::int64_t seconds) {
     const CronExpression expression = parsed(text);
-    for (auto _ : state) {
+    for ([[maybe_unused]] auto _ : state) {
         benchmark::DoNotOptimize(
             count_occurrences(expression, new_york(), kYear2024, kYear2024 + seconds, UINT64_MAX));
     }
@@ -131,7 +132,7 @@ void count_ten_years_of_working_hours(benchmark::State& state) {
 void parse(benchmark::State& state) {
     CronExpression expression;
     CronError error;
-    for (auto _ : state) {
+    for ([[maybe_unused]] auto _ : state) {
         benchmark::DoNotOptimize(parse_cron("*/15 9-17 1,15,L JAN-JUN mon-fri", expression, error));
     }
     state.SetItemsProcessed(state.iterations());

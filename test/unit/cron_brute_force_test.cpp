@@ -179,7 +179,7 @@ Expression random_expression(Random& random) {
     if (chance(random, 8)) {
         expression.day.items = {{Kind::last_workday}};
     } else if (chance(random, 15)) {
-        expression.day.items.push_back({Kind::nearest, pick(random, 1, 31)});
+        expression.day.items.push_back({Kind::nearest, pick(random, chance(random, 50) ? 1 : 28, 31)});
     } else if (chance(random, 10)) {
         expression.day.items.push_back({Kind::last_day});
     }

@@ -20,10 +20,10 @@ std::int64_t utc(const std::string& text) { // 2024-03-10, or 2024-03-10T07:30, 
     int year = 0;
     unsigned month = 0;
     unsigned day = 0;
-    int hour = 0;
-    int minute = 0;
-    int second = 0;
-    EXPECT_GE(std::sscanf(text.c_str(), "%d-%u-%uT%d:%d:%d", &year, &month, &day, &hour, &minute, &second),
+    long hour = 0;
+    long minute = 0;
+    long second = 0;
+    EXPECT_GE(std::sscanf(text.c_str(), "%d-%u-%uT%ld:%ld:%ld", &year, &month, &day, &hour, &minute, &second),
               3);
     const std::chrono::sys_days date =
         std::chrono::year(year) / std::chrono::month(month) / std::chrono::day(day);

@@ -17,11 +17,11 @@ struct ZoneSpan {
 inline constexpr std::int64_t kCycleSeconds = std::int64_t{146097} * 86400;
 
 // No zone is, or ever was, further from UTC than this, nor moved by more at once (Manila 1844, Juneau 1867).
-inline constexpr std::int32_t kMaxOffset = 86400;
+inline constexpr std::int64_t kMaxOffset = 86400;
 
 // Offsets change at least this far apart (the closest two known are 95 hours apart), so what one change
 // does to local time is over before the next one begins.
-inline constexpr std::int64_t kMinSpanSeconds = 2 * std::int64_t{kMaxOffset};
+inline constexpr std::int64_t kMinSpanSeconds = 2 * kMaxOffset;
 
 // Instants beyond these are refused: some 6,700 BC and 559,000 AD, which is more than a timestamptz holds.
 inline constexpr std::int64_t kMinInstant = -(std::int64_t{1} << 38);
