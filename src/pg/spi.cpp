@@ -14,6 +14,10 @@ void pin_settings() {
                                            "jit"};
     for (const char* name : kOff)
         (void)set_config_option(name, "off", PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
+    // Tables of a young database have no statistics, and then the planner has no reason to begin with the few
+    // rows that were locked: statements are joined in the order in which they are written.
+    (void)set_config_option("join_collapse_limit", "1", PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0,
+                            false);
     // No row lock of ours is held across a wait for another lock longer than a second.
     if (LockTimeout == 0 || LockTimeout > 1000)
         (void)set_config_option("lock_timeout", "1000", PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0,
