@@ -204,11 +204,12 @@ bool keep_entry(Launcher& self, int index, bool wanted) {
     LWLockRelease(shared->lock);
     if (!used) {
         std::memset(static_cast<void*>(self.starts[index]), 0, sizeof self.starts[index]);
-        if (extension == Extension::kAbsent) {
-            MemoryContext const context = MemoryContextSwitchTo(TopMemoryContext);
-            self.answered = list_append_unique_oid(self.answered, oid);
-            MemoryContextSwitchTo(context);
-        }
+        // Otherwise what a probe has said may be out of date.
+        MemoryContext const context = MemoryContextSwitchTo(TopMemoryContext);
+        self.answered = extension == Extension::kAbsent ? list_append_unique_oid(self.answered, oid)
+                                                        : list_delete_oid(self.answered, oid);
+        MemoryContextSwitchTo(context);
+        self.tried = list_delete_oid(self.tried, oid);
     }
     return used;
 }

@@ -205,10 +205,12 @@ void pin_session() {
             SetConfigOption(setting[0], setting[1], PGC_SUSET, PGC_S_OVERRIDE);
 }
 
-// Held until the process ends in whatever way: there is one scheduler in each slot, whoever started it.
+// Held until the process ends in whatever way: there is one scheduler in each slot, whoever started it. It is
+// a lock of the method that survives an abort, and of a tag that no SQL function can name.
 bool lock_slot(int slot) {
     LOCKTAG tag;
     SET_LOCKTAG_OBJECT(tag, MyDatabaseId, ExtensionRelationId, InvalidOid, static_cast<std::uint16_t>(slot));
+    tag.locktag_lockmethodid = USER_LOCKMETHOD;
     return LockAcquire(&tag, ExclusiveLock, true, true) != LOCKACQUIRE_NOT_AVAIL;
 }
 
