@@ -35,7 +35,7 @@ die() {
 need() {
     local missing=() p
     command -v dpkg-query >/dev/null || return 0 # not Debian: whoever runs this brings the tools
-    for p in "$@"; do
+    for p in $(printf '%s\n' "$@" | sort -u); do
         [ "$(dpkg-query -W -f='${db:Status-Status}' "$p" 2>/dev/null)" = installed ] || missing+=("$p")
     done
     [ ${#missing[@]} -gt 0 ] || return 0
