@@ -17,10 +17,13 @@ using store::ScheduleClaim;
 constexpr int kTries = 3;
 constexpr std::int64_t kLeastBackOffMs = 1000;
 
-bool worth_repeating(const pg::PgError& error) {
+bool is_lock_conflict(const pg::PgError& error) {
     const int code = error.data->sqlerrcode;
-    return code == ERRCODE_T_R_SERIALIZATION_FAILURE || code == ERRCODE_T_R_DEADLOCK_DETECTED ||
-           code == ERRCODE_LOCK_NOT_AVAILABLE;
+    return code == ERRCODE_T_R_DEADLOCK_DETECTED || code == ERRCODE_LOCK_NOT_AVAILABLE;
+}
+
+bool worth_repeating(const pg::PgError& error) {
+    return error.data->sqlerrcode == ERRCODE_T_R_SERIALIZATION_FAILURE || is_lock_conflict(error);
 }
 
 void pause_with_jitter(int tries) {
@@ -110,6 +113,28 @@ void admit(std::span<const ScheduleClaim> claims, std::span<Admission> results, 
     admit(claims.subspan(half), results.subspan(half), options);
 }
 
+// Rows that failed for somebody else's locks are tried again, together.
+void admit_patiently(std::span<const ScheduleClaim> claims, std::span<Admission> results,
+                     const CycleOptions& options) {
+    admit(claims, results, options);
+    for (int tries = 1; tries < kTries; ++tries) {
+        std::vector<std::size_t> blocked;
+        std::vector<ScheduleClaim> again;
+        for (std::size_t i = 0; i < claims.size(); ++i)
+            if (results[i].failure && is_lock_conflict(*results[i].failure)) {
+                blocked.push_back(i);
+                again.push_back(claims[i]);
+            }
+        if (again.empty())
+            return;
+        pause_with_jitter(tries);
+        std::vector<Admission> admissions(again.size());
+        admit(again, admissions, options);
+        for (std::size_t k = 0; k < blocked.size(); ++k)
+            results[blocked[k]] = admissions[k];
+    }
+}
+
 void count(const ScheduleClaim& claim, const Admission& result, CycleSummary& summary) {
     using Status = Admission::Status;
     switch (result.status) {
@@ -159,7 +184,7 @@ CycleSummary run_cycle(const CycleOptions& options) {
         summary.claimed += static_cast<int>(claims.size());
 
         std::vector<Admission> results(claims.size());
-        admit(claims, results, options);
+        admit_patiently(claims, results, options);
         for (std::size_t i = 0; i < claims.size(); ++i)
             count(claims[i], results[i], summary);
     }
