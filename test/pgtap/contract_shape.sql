@@ -26,7 +26,7 @@ INSERT INTO shape VALUES
 ('task_execution_revisions', 'project_id varchar(128)!, task_id varchar(128)!, source_revision integer!, executor_type varchar(32)!, task_revision varchar(96)!, source_content_digest character(64)!, plan_schema varchar(64)!, plan_json jsonb!, content_digest character(64)!, created_at_ms bigint!'),
 ('triggers', 'project_id varchar(128)!, trigger_id varchar(128)!, task_id varchar(128)!, current_revision integer!, created_at_ms bigint!, updated_at_ms bigint!'),
 ('trigger_revisions', 'project_id varchar(128)!, trigger_id varchar(128)!, revision integer!, mutation_id uuid!, task_id varchar(128)!, task_revision integer!, task_content_digest character(64)!, spec_json jsonb!, enabled boolean!, content_digest character(64)!, created_at_ms bigint!'),
-('trigger_schedules', 'project_id varchar(128)!, trigger_id varchar(128)!, trigger_revision integer!, next_fire_at_ms bigint, last_scheduled_at_ms bigint, state_version bigint!, claim_owner varchar(128), claim_token uuid, claim_version bigint!, claim_expires_at_ms bigint, updated_at_ms bigint!, eligible boolean!, fault_code text, fault_count integer!, retry_at_ms bigint, schedulable boolean, admitted_total bigint!, skipped_total bigint!, coalesced_total bigint!, uncounted int8multirange!'),
+('trigger_schedules', 'project_id varchar(128)!, trigger_id varchar(128)!, trigger_revision integer!, next_fire_at_ms bigint, last_scheduled_at_ms bigint, state_version bigint!, claim_owner varchar(128), claim_token uuid, claim_version bigint!, claim_expires_at_ms bigint, updated_at_ms bigint!, admitted_total bigint!, skipped_total bigint!, coalesced_total bigint!'),
 ('runs', 'id uuid!, project_id varchar(128)!, task_id varchar(255)!, task_revision varchar(128)!, task_name varchar(255), task_snapshot_ref varchar(512), legacy_cron_id integer, parent_run_id uuid, retry_of_run_id uuid, trigger_id varchar(128), trigger_type varchar(64)!, execution_origin varchar(64)!, execution_owner varchar(16)!, triggered_by varchar(255), request_id varchar(128), scheduled_for_ms bigint, status text!, version integer!, event_sequence integer!, priority integer!, idempotency_key varchar(255), input_ref varchar(512), output_ref varchar(512), created_at_ms bigint!, queued_at_ms bigint, started_at_ms bigint, finished_at_ms bigint, cancel_requested_at_ms bigint, cancel_reason text, error_code varchar(128), error_summary varchar(1024)'),
 ('run_attempts', 'id uuid!, run_id uuid!, step_run_id uuid, attempt integer!, status text!, executor_type varchar(64)!, worker_id varchar(128), worker_session_id uuid, worker_generation integer, executor_handle varchar(2048), pid integer, log_artifact_id varchar(36), lease_token varchar(128), lease_token_digest character(64), lease_generation integer, lease_version integer, lease_expires_at_ms bigint, offer_id varchar(128), deadline_at_ms bigint, callback_token_hash varchar(128), callback_sequence integer!, created_at_ms bigint!, started_at_ms bigint, finished_at_ms bigint, exit_code integer, error_code varchar(128), error_summary varchar(1024)'),
 ('run_events', 'id uuid!, run_id uuid!, sequence integer!, type varchar(128)!, dedupe_key varchar(255), actor_type text!, actor_id varchar(255), attempt_id uuid, step_run_id uuid, payload jsonb!, created_at_ms bigint!'),
@@ -42,7 +42,15 @@ SELECT is((SELECT string_agg(a.attname || ' '
              FROM pg_attribute a
             WHERE a.attrelid = ('qinglong.' || s.relation)::regclass AND a.attnum > 0 AND NOT a.attisdropped),
           s.columns, 'columns of ' || s.relation)
-  FROM shape s;
+  FROM shape s WHERE relation <> 'trigger_schedules';
+-- The schedulers' own table may carry further columns.
+SELECT is((SELECT string_agg(a.attname || ' ' || replace(format_type(a.atttypid, a.atttypmod), 'character varying', 'varchar')
+                             || CASE WHEN a.attnotnull THEN '!' ELSE '' END, ', ' ORDER BY a.attnum)
+             FROM pg_attribute a
+            WHERE a.attrelid = 'qinglong.trigger_schedules'::regclass AND a.attnum > 0
+              AND a.attname = ANY (SELECT split_part(c, ' ', 1) FROM string_to_table(s.columns, ', ') c)),
+          s.columns, 'columns of trigger_schedules')
+  FROM shape s WHERE relation = 'trigger_schedules';
 
 -- Functions: arguments with defaults, result, volatility, parallel safety, security definer.
 CREATE TEMP TABLE functions (name text, arguments text, result text, volatile "char", parallel "char", definer boolean);

@@ -16,9 +16,6 @@ SELECT status, trigger_revision FROM qinglong.ql_schedule('nightly', '0 3 * * *'
 \set VERBOSITY default
 SELECT * FROM qinglong.ql_claim('r1');
 \set VERBOSITY sqlstate
-BEGIN ISOLATION LEVEL SERIALIZABLE;
-SELECT * FROM qinglong.ql_admit_batch('{}');
-ROLLBACK;
 CALL qinglong.ql_schedule_once('r1');
 SELECT claim_token, next_fire_at_ms FROM qinglong.trigger_schedules;
 -- What reads no table and no clock still answers.
@@ -26,7 +23,22 @@ SELECT qinglong.ql_next_occurrence('0 3 * * *', 'UTC', '2024-01-01 00:00Z') AT T
 SELECT state FROM qinglong.schedules;
 SELECT qinglong.ql_release_hold(), qinglong.ql_release_hold();
 SELECT ready, code, findings FROM qinglong.ql_readiness();
-SELECT count(*) FROM qinglong.ql_claim('r1');
+SELECT claim FROM qinglong.ql_claim('r1') claim \gset
+
+-- A claim from before the hold is not admitted, and is once the hold is gone.
+SELECT qinglong.ql_hold('meanwhile');
+BEGIN ISOLATION LEVEL SERIALIZABLE;
+SELECT qinglong.ql_admit(:'claim');
+ROLLBACK;
+BEGIN ISOLATION LEVEL SERIALIZABLE;
+SELECT * FROM qinglong.ql_admit_batch(ARRAY[:'claim'::qinglong.schedule_claim]);
+ROLLBACK;
+SELECT qinglong.ql_release_hold();
+BEGIN ISOLATION LEVEL SERIALIZABLE;
+SELECT status, disposition FROM qinglong.ql_admit(:'claim');
+COMMIT;
+-- Uninitialised again, so that there is something to claim.
+UPDATE qinglong.trigger_schedules SET next_fire_at_ms = NULL;
 
 -- Wrong reasons.
 SELECT qinglong.ql_hold(NULL);
