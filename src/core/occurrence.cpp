@@ -285,10 +285,6 @@ class Readings {
     Overlap overlap_;
 };
 
-bool in_range(std::int64_t instant) {
-    return instant >= kMinInstant && instant <= kMaxInstant;
-}
-
 bool has_times(const CronExpression& expression) {
     return expression.seconds != 0 && expression.minutes != 0 && expression.hours != 0 &&
            expression.months != 0;
@@ -357,7 +353,7 @@ std::uint64_t search_step_bound(const ZoneView& zone) {
 
 bool next_occurrence(const CronExpression& expression, const ZoneView& zone, std::int64_t after,
                      std::int64_t& result, const InstantRules& rules, std::uint32_t* steps) {
-    if (!in_range(after) || !has_times(expression)) {
+    if (after < kMinInstant || after > kMaxInstant || !has_times(expression)) {
         return false;
     }
     const std::int64_t folded = fold_instant(zone, after);
@@ -400,9 +396,11 @@ bool next_occurrence(const CronExpression& expression, const ZoneView& zone, std
 
 std::uint64_t count_occurrences(const CronExpression& expression, const ZoneView& zone, std::int64_t after,
                                 std::int64_t until, std::uint64_t cap, const InstantRules& rules) {
-    if (!in_range(after) || !in_range(until) || !has_times(expression)) {
+    if (!has_times(expression)) {
         return 0;
     }
+    after = std::max(after, kMinInstant);
+    until = std::min(until, kMaxInstant);
     const Readings readings(expression, zone, rules);
     LocalMatches matches(expression, rules.day_match);
     std::uint64_t total = 0;

@@ -296,6 +296,7 @@ TEST(CronOccurrence, CountsAreCappedAndAdditive) {
     EXPECT_EQ(minutely.count(0, 600, 0), 0U);
     EXPECT_EQ(minutely.count(600, 0), 0U);
     EXPECT_EQ(minutely.count(0, kCycleSeconds * 600), static_cast<std::uint64_t>(kCycleSeconds * 10));
+    EXPECT_EQ(minutely.count(INT64_MIN, INT64_MAX), minutely.count(kMinInstant, kMaxInstant));
     const Schedule daily("30 2 * * *", "America/New_York");
     EXPECT_EQ(daily.count(0, kCycleSeconds * 600), std::uint64_t{146097} * 600);
     for (std::int64_t middle = -kCycleSeconds; middle < 9 * kCycleSeconds; middle += 777777777) {

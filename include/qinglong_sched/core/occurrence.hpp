@@ -31,8 +31,8 @@ bool next_occurrence(const CronExpression& expression, const ZoneView& zone, std
 
 std::uint64_t search_step_bound(const ZoneView& zone);
 
-// How many elements lie in (after, until]: exact up to `cap`, and never more than it.
-// Whole days are counted, not visited.
+// How many elements lie in (after, until], as far as that is inside kMinInstant..kMaxInstant: exact up to
+// `cap`, and never more than it. Whole days are counted, not visited.
 std::uint64_t count_occurrences(const CronExpression& expression, const ZoneView& zone, std::int64_t after,
                                 std::int64_t until, std::uint64_t cap, const InstantRules& rules = {});
 
