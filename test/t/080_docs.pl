@@ -10,6 +10,7 @@ my @links;
 my $node = ql_node('docs', conf => "qinglong_sched.databases = 'readme, operations'\n");
 $ENV{PGHOST} = $node->host;
 $ENV{PGPORT} = $node->port;
+$ENV{PGUSER} = getpwuid $>;    # node's pg would take it from USER
 
 ok(system(q(node -e 'require("pg")' 2>/dev/null)) == 0, 'node has the module pg')
     || diag('node or its module pg is missing; on Debian: apt-get install nodejs node-pg');
