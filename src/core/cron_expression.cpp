@@ -121,7 +121,7 @@ class FieldParser {
 
     bool skip(char c) {
         const bool found = at(c);
-        at_ += found ? 1 : 0;
+        at_ += found ? 1U : 0U;
         return found;
     }
 
@@ -350,7 +350,7 @@ Split split(std::string_view text) {
             return result;
         }
         const std::size_t start = at;
-        result.end += result.count > 0 ? 1 : 0;
+        result.end += result.count > 0 ? 1U : 0U;
         const std::uint32_t position = result.end;
         for (; at < text.size() && !is_blank(text[at]); ++at) {
             if (!is_allowed(text[at]) && result.illegal == 0) {
@@ -358,7 +358,7 @@ Split split(std::string_view text) {
                 result.illegal_in = result.count;
             }
             // A character beyond ASCII takes several bytes; its later ones are not counted.
-            result.end += (static_cast<unsigned char>(text[at]) & 0xC0U) != 0x80U ? 1 : 0;
+            result.end += (static_cast<unsigned char>(text[at]) & 0xC0U) != 0x80U ? 1U : 0U;
         }
         if (result.count < kMaxFields) {
             result.fields[result.count] = text.substr(start, at - start);
