@@ -28,7 +28,9 @@ BEGIN
 END
 $public$;
 
--- An upgrade script ends with this as well, after its own REVOKEs.
+-- An upgrade script ends with this as well, after revoking PUBLIC's rights on the objects that it adds, and on no other:
+-- inside an extension's script a GRANT or REVOKE makes the object's whole privilege list part of its initial privileges,
+-- which a dump leaves out. Roles get their part of new objects by another ql_grant(); until then the readiness says so.
 CREATE FUNCTION qinglong._freeze_shipped() RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
 AS $$

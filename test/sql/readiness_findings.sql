@@ -60,7 +60,7 @@ CALL drift('ALTER FUNCTION qinglong.ql_check() VOLATILE');
 CALL drift('ALTER FUNCTION qinglong.ql_claim(text, integer, integer, uuid) OWNER TO regress_other', 1);
 CALL drift('ALTER FUNCTION qinglong.ql_claim(text, integer, integer, uuid) SECURITY DEFINER');
 CALL drift('CREATE OR REPLACE FUNCTION qinglong._grants(OUT kind text, OUT class text, OUT object text, OUT privilege text) RETURNS SETOF record LANGUAGE sql IMMUTABLE PARALLEL SAFE ROWS 200 SET search_path = pg_catalog, pg_temp AS ''SELECT 1,2,3,4 WHERE false''', 1);
-CALL drift('CREATE OR REPLACE VIEW qinglong.schedules WITH (security_invoker) AS SELECT * FROM qinglong.schedules');
+CALL drift('ALTER VIEW qinglong.schedules SET (security_invoker = true)');
 -- Grants: PUBLIC has nothing, and a role exactly what its kinds have.
 CALL drift('GRANT SELECT ON qinglong.runs TO PUBLIC');
 CALL drift('GRANT USAGE ON SCHEMA qinglong TO PUBLIC');
