@@ -34,6 +34,15 @@ void pause_with_jitter(int tries) {
     });
 }
 
+// A transaction that another one has doomed raises at its end even when all of its work is rolled back.
+void begin_again(pg::IsolationLevel isolation) {
+    try {
+        pg::pgcall([&] { pg::commit_and_begin(isolation); });
+    } catch (const pg::PgError&) {
+        pg::pgcall([&] { pg::commit_and_begin(isolation); });
+    }
+}
+
 // Runs body in a transaction of its own, up to three times. The errors that a repetition cannot mend, and the
 // last of those that it can, come back to the caller in failure; then nothing of body remains.
 template<typename F>
@@ -50,7 +59,7 @@ bool in_transaction(pg::IsolationLevel isolation, F body, pg::PgError& failure) 
                 done = false;
             }
         }
-        pg::pgcall([&] { pg::commit_and_begin(isolation); });
+        begin_again(isolation);
         if (!worth_repeating(failure) || tries == kTries)
             return false;
         pause_with_jitter(tries);
