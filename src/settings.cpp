@@ -35,6 +35,17 @@ void define_integer(const Integer& setting) {
                             nullptr, nullptr, nullptr);
 }
 
+bool check_databases(char** value, void**, GucSource) {
+    char* const copy = pstrdup(*value);
+    List* names = NIL;
+    const bool valid = SplitGUCList(copy, ',', &names);
+    list_free(names);
+    pfree(copy);
+    if (!valid)
+        GUC_check_errdetail("List syntax is invalid.");
+    return valid;
+}
+
 } // namespace
 
 void define() {
@@ -47,7 +58,7 @@ void define() {
                              nullptr, nullptr);
     DefineCustomStringVariable("qinglong_sched.databases", "Databases in which background workers schedule.",
                                "Comma-separated; empty means every database that has the extension.",
-                               &databases, "", PGC_SIGHUP, GUC_LIST_INPUT, nullptr, nullptr, nullptr);
+                               &databases, "", PGC_SIGHUP, GUC_LIST_INPUT, check_databases, nullptr, nullptr);
     define_integer({"qinglong_sched.workers_per_database", "Scheduler processes per database.", nullptr,
                     &workers_per_database, 1, 1, 16});
     define_integer({"qinglong_sched.cadence", "Longest pause between two cycles of a scheduler.", nullptr,

@@ -38,6 +38,8 @@ is(value($node, $schedulers), 1, 'one in the listed one');
 set('databases', q('nowhere, postgres'));
 wait_for($node, "SELECT string_agg(datname, ',') FROM pg_stat_activity WHERE backend_type = 'qinglong_sched scheduler'",
     'postgres', name => 'the list changed');
+my ($rc, $out, $err) = $node->psql('postgres', q(ALTER SYSTEM SET qinglong_sched.databases = '"unclosed'));
+like($err, qr/invalid value for parameter "qinglong_sched.databases"/, 'a damaged list is refused');
 set('databases', "''");
 wait_for($node, $schedulers, 2, name => 'an empty list means all');
 
@@ -68,7 +70,7 @@ value($node, "$usual SET session_replication_role = origin; SELECT qinglong.ql_s
 wait_for($node, "$usual SELECT count(*) > 0 FROM qinglong.runs WHERE trigger_id = 'hostile'", 't',
     name => 'settings of the database and the role do not reach it');
 
-no_errors_in_log($node);
+no_errors_in_log($node, undef, except => qr/invalid value for parameter/);
 is(scalar log_lines($node, qr/WARNING:/), 0, 'no warning');
 $node->stop;
 
