@@ -28,7 +28,7 @@ struct Scheduler {
     MemoryContext context; // reset before each round
     TimeoutId stop_timer;
     std::uint32_t requests; // seen before the round
-    int failures;           // in a row
+    int pause_ms;           // after the last failure; 0: none
     char idle_reason[256];  // as last said; empty: scheduling
 };
 
@@ -168,17 +168,16 @@ void report_success(Scheduler& self) {
         ereport(LOG, (errmsg("background workers of qinglong_sched schedule in database \"%s\" again",
                              self.database_name)));
     self.idle_reason[0] = '\0';
-    self.failures = 0;
+    self.pause_ms = 0;
 }
 
 int report_failure(Scheduler& self, const Failure& failure) {
-    const int pause = self.failures < 6 ? Min(kLeastPauseMs << self.failures, kMostPauseMs) : kMostPauseMs;
-    ++self.failures;
+    self.pause_ms = self.pause_ms == 0 ? kLeastPauseMs : Min(2 * self.pause_ms, kMostPauseMs);
     ereport(WARNING, (errcode(failure.sqlstate),
                       errmsg("scheduling cycle in database \"%s\" failed with SQLSTATE %s: %s",
                              self.database_name, unpack_sql_state(failure.sqlstate), failure.message),
-                      errdetail("The next one follows in %d ms.", pause)));
-    return pause;
+                      errdetail("The next one follows in %d ms.", self.pause_ms)));
+    return self.pause_ms;
 }
 
 // --- the process
