@@ -560,8 +560,12 @@ void admit_or_split(Set set) {
     }
     if (works.size() == 1 || concerns_all(failure)) {
         for (Work* work : works) {
+            if (is_row_conflict(failure)) {
+                finish(*work, Status::raced);
+                continue;
+            }
             work->result->failure = failure;
-            finish(*work, is_row_conflict(failure) ? Status::raced : Status::failed);
+            finish(*work, Status::failed);
         }
         return;
     }
