@@ -70,11 +70,19 @@ auto checked_json(const char* argument, F rules) -> decltype(rules()) {
     try {
         return rules();
     } catch (const core::InvalidSpec& error) {
-        refuse_argument(std::string(argument) + " is not valid",
+        refuse_argument("invalid " + std::string(argument),
                         error.path == argument ? "It " + std::string(error.what()) + '.'
                                                : "At " + error.path + ": it " + error.what() + '.',
                         error.hint);
     }
+}
+
+std::string sentence(std::string text) {
+    if (text.empty())
+        return text;
+    if (text[0] >= 'a' && text[0] <= 'z')
+        text[0] = static_cast<char>(text[0] - 'a' + 'A');
+    return text + '.';
 }
 
 // The instants of an expression in a zone, both replaced by their normal form.
@@ -83,8 +91,8 @@ core::Schedule evaluate(std::string& expression, std::string& timezone) {
     core::CronError error;
     expression = core::normalize_cron(expression);
     if (!core::parse_cron(expression, schedule.expression, error))
-        refuse_argument("cron expression is not valid", core::cron_error_text(error),
-                        std::string(error.hint));
+        refuse_argument("cron expression is not valid", sentence(core::cron_error_text(error)),
+                        sentence(std::string(error.hint)));
     timezone = pg::canonical_zone_name(timezone);
     const auto zone = pg::find_zone(timezone);
     if (!zone)
@@ -422,7 +430,8 @@ class TaskPublication {
             return std::nullopt;
         if (!used->of_task || used->project_id != content_.project_id || used->id != content_.task_id ||
             used->revision != content_.revision)
-            mutation_conflict(*mutation_id_, *used, "");
+            mutation_conflict(*mutation_id_, *used,
+                              ", not revision " + std::to_string(content_.revision) + " of " + what());
         const auto stored = find_task_revision(used->project_id, used->id, used->revision);
         if (!stored)
             return std::nullopt;
@@ -567,7 +576,8 @@ class TriggerPublication {
             return std::nullopt;
         if (used->of_task || used->project_id != content_.project_id || used->id != content_.trigger_id ||
             used->revision != content_.revision)
-            mutation_conflict(*mutation_id_, *used, "");
+            mutation_conflict(*mutation_id_, *used,
+                              ", not revision " + std::to_string(content_.revision) + " of " + what());
         const auto stored = find_trigger_revision(used->project_id, used->id, used->revision);
         if (!stored)
             return std::nullopt;
