@@ -131,6 +131,8 @@ CREATE TABLE qinglong.trigger_schedules (
     trigger_id          varchar(128) COLLATE "C" NOT NULL,
     trigger_revision    integer NOT NULL CHECK (trigger_revision >= 1),
     next_fire_at_ms     bigint CHECK (next_fire_at_ms >= 0),
+    due_delay_ms        integer NOT NULL DEFAULT 0 CHECK (due_delay_ms BETWEEN 0 AND 300000),
+    finished            boolean NOT NULL DEFAULT false,
     last_scheduled_at_ms bigint CHECK (last_scheduled_at_ms >= 0),
     state_version       bigint NOT NULL DEFAULT 0 CHECK (state_version >= 0),
     claim_owner         varchar(128) COLLATE "C" CHECK (claim_owner ~ '^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$'),
@@ -143,7 +145,7 @@ CREATE TABLE qinglong.trigger_schedules (
     fault_count         integer NOT NULL DEFAULT 0 CHECK (fault_count >= 0),
     retry_at_ms         bigint CHECK (retry_at_ms >= 0),
     schedulable         boolean GENERATED ALWAYS AS
-                        (eligible AND (fault_code IS NULL OR retry_at_ms IS NOT NULL)) STORED,
+                        (eligible AND NOT finished AND (fault_code IS NULL OR retry_at_ms IS NOT NULL)) STORED,
     admitted_total      bigint NOT NULL DEFAULT 0 CHECK (admitted_total >= 0),
     skipped_total       bigint NOT NULL DEFAULT 0 CHECK (skipped_total >= 0),
     coalesced_total     bigint NOT NULL DEFAULT 0 CHECK (coalesced_total >= 0),
@@ -153,6 +155,7 @@ CREATE TABLE qinglong.trigger_schedules (
         (claim_owner IS NULL AND claim_token IS NULL AND claim_expires_at_ms IS NULL)
         OR (claim_owner IS NOT NULL AND claim_token IS NOT NULL AND claim_expires_at_ms IS NOT NULL
             AND claim_version >= 1 AND claim_expires_at_ms > updated_at_ms)),
+    CONSTRAINT trigger_schedules_finished_shape CHECK (NOT finished OR next_fire_at_ms IS NULL),
     CONSTRAINT trigger_schedules_retry_shape CHECK (retry_at_ms IS NULL OR fault_code IS NOT NULL),
     FOREIGN KEY (project_id, trigger_id, trigger_revision)
         REFERENCES qinglong.trigger_revisions (project_id, trigger_id, revision) ON DELETE RESTRICT
@@ -160,7 +163,11 @@ CREATE TABLE qinglong.trigger_schedules (
 COMMENT ON TABLE qinglong.trigger_schedules IS
     'The schedulers'' own table, one row per trigger: cursor, lease, fault and totals; the one lock of an admission';
 COMMENT ON COLUMN qinglong.trigger_schedules.next_fire_at_ms IS
-    'Cursor: the next occurrence; NULL until a scheduler has computed it';
+    'Cursor: the next occurrence; NULL until a scheduler has computed it, and when there is none any more';
+COMMENT ON COLUMN qinglong.trigger_schedules.due_delay_ms IS
+    'The trigger''s share of its jitter: its occurrences become due that much later';
+COMMENT ON COLUMN qinglong.trigger_schedules.finished IS
+    'The schedule has ended; only a publication starts it again';
 COMMENT ON COLUMN qinglong.trigger_schedules.updated_at_ms IS
     'Clock floor of the row; while a claim lives it is the moment of the claim';
 COMMENT ON COLUMN qinglong.trigger_schedules.eligible IS
@@ -168,13 +175,22 @@ COMMENT ON COLUMN qinglong.trigger_schedules.eligible IS
 COMMENT ON COLUMN qinglong.trigger_schedules.fault_code IS
     'Why the row was quarantined (no retry_at_ms) or backs off (until retry_at_ms)';
 COMMENT ON COLUMN qinglong.trigger_schedules.schedulable IS
-    'Eligible and not quarantined: the condition of the due index';
+    'Eligible, not finished and not quarantined: the condition of the due index';
 COMMENT ON COLUMN qinglong.trigger_schedules.uncounted IS
     'Spans in which occurrences were due when the trigger became ineligible; the next admit or publication counts them as skipped';
 
--- Exactly the claim's order; -1 stands for a NULL cursor, so that one bounded range read finds both.
+-- Exactly the claim's order, by the moment a row becomes due; -1 stands for a NULL cursor, so that one bounded range read finds both.
 CREATE INDEX trigger_schedules_due_idx ON qinglong.trigger_schedules
-    (COALESCE(next_fire_at_ms, (-1)::bigint), project_id, trigger_id) WHERE schedulable;
+    (COALESCE(next_fire_at_ms + due_delay_ms, (-1)::bigint), project_id, trigger_id) WHERE schedulable;
+
+-- With which time zone data the cursors were computed; data that differs has them derived again.
+CREATE TABLE qinglong.zone_data (
+    timezone            varchar(128) COLLATE "C" PRIMARY KEY,
+    fingerprint         text COLLATE "C" NOT NULL CHECK (fingerprint ~ '^[0-9a-f]{16}$'),
+    updated_at_ms       bigint NOT NULL CHECK (updated_at_ms >= 0)
+);
+COMMENT ON TABLE qinglong.zone_data IS
+    'Fingerprint of the server''s time zone data with which the cursors of each zone were computed';
 
 CREATE TABLE qinglong.runs (
     id                  uuid PRIMARY KEY,
@@ -307,6 +323,7 @@ SELECT pg_catalog.pg_extension_config_dump('qinglong.task_execution_revisions', 
 SELECT pg_catalog.pg_extension_config_dump('qinglong.triggers', '');
 SELECT pg_catalog.pg_extension_config_dump('qinglong.trigger_revisions', '');
 SELECT pg_catalog.pg_extension_config_dump('qinglong.trigger_schedules', '');
+SELECT pg_catalog.pg_extension_config_dump('qinglong.zone_data', '');
 SELECT pg_catalog.pg_extension_config_dump('qinglong.runs', '');
 SELECT pg_catalog.pg_extension_config_dump('qinglong.run_attempts', '');
 SELECT pg_catalog.pg_extension_config_dump('qinglong.run_events', '');

@@ -25,7 +25,7 @@ AS $$
         ('runtime admin worker_ingress monitor', 'schema',   'USAGE',                'qinglong'),
         ('runtime admin worker_ingress monitor', 'table',    'SELECT',               'identity'),
         ('runtime admin worker_ingress monitor', 'function', 'EXECUTE',
-         'ql_readiness ql_next_occurrence ql_occurrences'),
+         'ql_readiness ql_next_occurrence ql_occurrences ql_explain_schedule ql_describe_schedule'),
         -- what the readiness is made of
         ('runtime admin worker_ingress monitor', 'function', 'EXECUTE',
          '_catalog_findings _catalog_facts _grant_findings _shipped _grants _library_version _system_identifier'
@@ -36,7 +36,7 @@ AS $$
         ('runtime',        'table',    'SELECT',
          'task_definitions task_definition_revisions task_execution_revisions triggers trigger_revisions'),
         ('runtime',        'table',    'SELECT,UPDATE',        'trigger_schedules'),
-        ('runtime',        'table',    'SELECT,INSERT,UPDATE', 'runs run_attempts'),
+        ('runtime',        'table',    'SELECT,INSERT,UPDATE', 'runs run_attempts zone_data'),
         ('runtime',        'table',    'SELECT,INSERT',        'run_events'),
         ('runtime',        'type',     'USAGE',
          'schedule_claim schedule_decision schedule_admission cycle_summary'),
@@ -57,9 +57,9 @@ AS $$
 
         ('monitor',        'function', 'EXECUTE',              '_kind_monitor ql_check recovery_candidates'),
 
-        -- the view, and what it calls
+        -- the view, what it calls, and what it leaves out
         ('runtime admin monitor', 'table',    'SELECT',        'schedules'),
-        ('runtime admin monitor', 'function', 'EXECUTE',       '_misfire_grace_ms _instant')
+        ('runtime admin monitor', 'function', 'EXECUTE',       '_misfire_grace_ms _instant ql_explain_trigger')
       ) AS g (kinds, class, privileges, objects),
       string_to_table(g.kinds, ' ') AS k (kind),
       string_to_table(g.objects, ' ') AS o (object),

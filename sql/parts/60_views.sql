@@ -25,17 +25,23 @@ SELECT x.project_id, x.trigger_id, x.state,
        x.fault_code AS fault,
        x.admitted_total, x.skipped_total, x.coalesced_total
   FROM (SELECT s.*,
-               CASE WHEN r.spec_json ->> 'schema' = 'qinglong/cron@v1' THEN r.spec_json -> 'config' END AS config,
+               CASE WHEN r.spec_json ->> 'schema' IN ('qinglong/cron@v1', 'qinglong/cron@v2',
+                                                      'qinglong/interval@v1', 'qinglong/once@v1')
+                    THEN r.spec_json -> 'config' END AS config,
                CASE
                WHEN p.status <> 'active' THEN 'archived'
                WHEN NOT r.enabled THEN 'disabled'
                WHEN s.trigger_revision <> t.current_revision OR h.current_revision <> r.task_revision
                     OR v.content_digest <> r.task_content_digest THEN 'stale'
                WHEN s.fault_code IS NOT NULL AND s.retry_at_ms IS NULL THEN 'quarantined'
+               WHEN s.finished THEN 'done'
                WHEN s.updated_at_ms > o.now THEN 'clock_ahead'
                WHEN s.claim_expires_at_ms > o.now THEN 'claimed'
-               WHEN s.next_fire_at_ms < o.now - o.grace THEN 'overdue'
-               WHEN s.next_fire_at_ms <= o.now THEN 'due'
+               WHEN s.next_fire_at_ms + s.due_delay_ms
+                    < o.now - CASE WHEN pg_catalog.jsonb_typeof(r.spec_json #> '{config,misfireGraceMs}') = 'number'
+                                   THEN (r.spec_json #> '{config,misfireGraceMs}')::numeric ELSE o.grace END
+                   THEN 'overdue'
+               WHEN s.next_fire_at_ms + s.due_delay_ms <= o.now THEN 'due'
                ELSE 'waiting'
                END AS state
           FROM qinglong.trigger_schedules s
@@ -51,7 +57,7 @@ SELECT x.project_id, x.trigger_id, x.state,
                        qinglong._misfire_grace_ms() AS grace) o) x;
 COMMENT ON VIEW qinglong.schedules IS 'Each trigger''s schedule: what state it is in, when it fires next, and its totals';
 COMMENT ON COLUMN qinglong.schedules.state IS
-    'waiting, due, claimed, overdue, quarantined, disabled, stale (task pin not current), archived or clock_ahead (its floor lies after the server''s clock)';
+    'waiting, due, claimed, overdue, done (its schedule has ended), quarantined, disabled, stale (task pin not current), archived or clock_ahead (its floor lies after the server''s clock)';
 COMMENT ON COLUMN qinglong.schedules.next_fire_at IS
     'The next occurrence; NULL where there is none, and until a scheduler has computed it';
 COMMENT ON COLUMN qinglong.schedules.last_scheduled_at IS 'The last admitted occurrence';

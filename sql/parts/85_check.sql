@@ -95,7 +95,9 @@ BEGIN
            LATERAL (SELECT s.trigger_revision = t.current_revision AND r.enabled
                            AND h.current_revision = r.task_revision AND v.content_digest = r.task_content_digest
                            AND p.status = 'active'
-                           AND COALESCE(r.spec_json ->> 'schema' = 'qinglong/cron@v1', false) AS eligible) x
+                           AND COALESCE(r.spec_json ->> 'schema' IN ('qinglong/cron@v1', 'qinglong/cron@v2',
+                                                                     'qinglong/interval@v1', 'qinglong/once@v1'),
+                                        false) AS eligible) x
      WHERE s.eligible <> x.eligible
     UNION ALL
     SELECT s.project_id, s.trigger_id, 'claim_shape', 'owner, token and expiry of the claim do not belong together'

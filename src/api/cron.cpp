@@ -21,15 +21,6 @@ core::Schedule schedule_argument(FunctionCallInfo fcinfo) {
     return schedule;
 }
 
-std::int64_t after_argument(FunctionCallInfo fcinfo) {
-    if (PG_ARGISNULL(2))
-        throw pg::SqlError{ERRCODE_INVALID_PARAMETER_VALUE, "after must not be null"};
-    const TimestampTz after = PG_GETARG_TIMESTAMPTZ(2);
-    if (TIMESTAMP_NOT_FINITE(after))
-        throw pg::SqlError{ERRCODE_INVALID_PARAMETER_VALUE, "after must be finite"};
-    return pg::epoch_seconds(after);
-}
-
 // False also where the instant is beyond what a timestamptz can hold.
 bool next(const core::Schedule& schedule, std::int64_t& second) {
     constexpr std::int64_t kLastSecond = 9224318015999; // the end of timestamptz, 294276-12-31
@@ -40,7 +31,7 @@ bool next(const core::Schedule& schedule, std::int64_t& second) {
 
 QL_FUNCTION(ql_next_occurrence) {
     const core::Schedule schedule = schedule_argument(fcinfo);
-    std::int64_t second = after_argument(fcinfo);
+    std::int64_t second = pg::finite_epoch_seconds_argument(fcinfo, 2, "after");
     if (!next(schedule, second)) {
         fcinfo->isnull = true;
         return 0;
@@ -50,7 +41,7 @@ QL_FUNCTION(ql_next_occurrence) {
 
 QL_FUNCTION(ql_occurrences) {
     const core::Schedule schedule = schedule_argument(fcinfo);
-    std::int64_t second = after_argument(fcinfo);
+    std::int64_t second = pg::finite_epoch_seconds_argument(fcinfo, 2, "after");
     if (PG_ARGISNULL(3) || PG_GETARG_INT32(3) < 1 || PG_GETARG_INT32(3) > 10000)
         throw pg::SqlError{ERRCODE_INVALID_PARAMETER_VALUE, "count must be between 1 and 10000"};
     pg::begin_result_set(fcinfo, true);

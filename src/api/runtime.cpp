@@ -6,6 +6,7 @@
 #include "qinglong_sched/settings.hpp"
 #include "qinglong_sched/store/admission.hpp"
 #include "qinglong_sched/store/readiness.hpp"
+#include "qinglong_sched/store/upkeep.hpp"
 
 using namespace qinglong;
 
@@ -142,11 +143,11 @@ core::Decision read_decision(Datum composite) {
     else if (disposition != "initialize")
         throw invalid("decision has no valid disposition", "It is one of initialize, skip and admit.",
                       "Call ql_admit(claim) without a decision.");
-    if (fields.null(1) || fields.null(2))
-        throw invalid("decision is incomplete", "observed_at_ms and next_fire_at_ms are required.",
+    if (fields.null(1))
+        throw invalid("decision is incomplete", "observed_at_ms is required.",
                       "Call ql_admit(claim) without a decision.");
     decision.observed_at_ms = *fields.bigint(1);
-    decision.next_fire_at_ms = *fields.bigint(2);
+    decision.next_fire_at_ms = fields.bigint(2);
     return decision;
 }
 
@@ -216,7 +217,10 @@ QL_FUNCTION(ql_claim) {
     pg::begin_result_set(fcinfo);
     pg::with_spi([&] {
         store::require_ready();
-        for (const store::ScheduleClaim& claim : store::claim_due(owner, token, lease, most))
+        store::settle_time();
+        const auto claims = store::claim_due(owner, token, lease, most);
+        store::note_zones(claims);
+        for (const store::ScheduleClaim& claim : claims)
             pg::add_result_row(fcinfo, claim_fields(claim));
     });
     return 0;

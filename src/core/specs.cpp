@@ -2,6 +2,7 @@
 
 #include "qinglong_sched/core/canonical_json.hpp"
 #include "qinglong_sched/core/identifiers.hpp"
+#include "qinglong_sched/core/instant.hpp"
 
 #include <algorithm>
 #include <charconv>
@@ -25,7 +26,8 @@ constexpr std::string_view secret_prefix = "qlsecret:v1:";
 constexpr std::size_t largest_text = task_limits.bytes;
 constexpr std::size_t largest_argument = 16'384;
 constexpr std::size_t largest_path = 4'096;
-constexpr std::int64_t longest_timeout_ms = 31'536'000'000; // 365 days
+constexpr std::int64_t longest_timeout_ms = 31'536'000'000;     // 365 days
+constexpr std::int64_t longest_interval_ms = 3'155'760'000'000; // 100 years
 
 std::string joined(std::string_view path, std::string_view name) {
     std::string out(path);
@@ -37,15 +39,20 @@ std::string joined(std::string_view path, std::size_t index) {
     return std::string(path) + '[' + std::to_string(index) + ']';
 }
 
-bool is_integer(const Json& value, std::int64_t least, std::int64_t most) {
+std::optional<std::int64_t> to_integer(const Json& value) {
     const auto text = value.is(Json::Kind::number) ? canonical_number(value.text) : std::nullopt;
     if (!text) {
-        return false;
+        return std::nullopt;
     }
     std::int64_t number = 0;
     const char* end = text->data() + text->size();
     const auto read = std::from_chars(text->data(), end, number);
-    return read.ec == std::errc() && read.ptr == end && number >= least && number <= most;
+    return read.ec == std::errc() && read.ptr == end ? std::optional(number) : std::nullopt;
+}
+
+bool is_integer(const Json& value, std::int64_t least, std::int64_t most) {
+    const auto number = to_integer(value);
+    return number && *number >= least && *number <= most;
 }
 
 // A value and where it stands, for reading with refusals that say where.
@@ -129,11 +136,21 @@ struct Place {
         }
     }
 
-    void integer(std::int64_t least, std::int64_t most) const {
+    std::int64_t integer(std::int64_t least, std::int64_t most) const {
         if (!is_integer(value, least, most)) {
             refuse("must be a whole number from " + std::to_string(least) + " to " + std::to_string(most),
                    "Give a JSON number in this range.");
         }
+        return *to_integer(value);
+    }
+
+    std::int64_t instant() const {
+        const auto read = parse_instant(text(1, 64));
+        if (!read) {
+            refuse("must be an RFC 3339 instant from 1970 to 9999",
+                   "Write date, time and offset, such as 2026-03-29T09:30:00Z or 2026-03-29T09:30:00+02:00.");
+        }
+        return *read;
     }
 };
 
@@ -383,25 +400,95 @@ Spec validate_task_spec(const Json& spec, const TaskScope& scope) {
     return normal;
 }
 
+bool has_schedule(std::string_view schema) {
+    return schema == cron_schema || schema == cron_v2_schema || schema == interval_schema ||
+           schema == once_schema;
+}
+
 Spec validate_trigger_spec(const Json& spec) {
     Spec normal = read_spec(spec);
-    if (normal.schema == cron_schema) {
-        normal = cron_trigger_spec(read_cron_trigger(normal));
+    if (has_schedule(normal.schema)) {
+        const ScheduleSpec read = read_schedule(normal);
+        for (JsonMember& member : normal.config.members) {
+            if (member.name == "startAt" || member.name == "anchorAt" || member.name == "at") {
+                member.value.text = print_instant(read.schedule.begin_ms);
+            } else if (member.name == "endAt") {
+                member.value.text = print_instant(read.schedule.end_ms);
+            }
+        }
     } else {
-        refuse_reserved(normal, "Use qinglong/cron@v1, or a schema outside qinglong/.");
+        refuse_reserved(normal, "Use qinglong/cron@v1, qinglong/cron@v2, qinglong/interval@v1, "
+                                "qinglong/once@v1, or a schema outside qinglong/.");
     }
     canonical_json(as_json(normal), trigger_limits);
     return normal;
 }
 
-CronTrigger read_cron_trigger(const Spec& spec) {
-    if (spec.schema != cron_schema) {
-        throw InvalidSpec("schema", "is not qinglong/cron@v1", "Only cron triggers have an expression.");
-    }
+ScheduleSpec read_schedule(const Spec& spec) {
+    ScheduleSpec read;
     const Place config{spec.config, "config"};
-    config.only({"expression", "timezone", "misfirePolicy"});
-    return {config.at("expression").text(1, 768), config.at("timezone").text(1, 128),
-            config.at("misfirePolicy").one_of({"skip", "fire_once"})};
+    if (spec.schema == cron_schema) {
+        config.only({"expression", "timezone", "misfirePolicy"});
+    } else if (spec.schema == cron_v2_schema) {
+        config.only({"expression", "timezone", "misfirePolicy", "gap", "overlap", "dayMatch", "startAt",
+                     "endAt", "jitterMs", "misfireGraceMs"});
+    } else if (spec.schema == interval_schema) {
+        config.only({"everyMs", "anchorAt", "misfirePolicy"});
+        read.schedule = interval_schedule(config.at("anchorAt").instant(),
+                                          config.at("everyMs").integer(1'000, longest_interval_ms));
+    } else if (spec.schema == once_schema) {
+        config.only({"at", "misfirePolicy"});
+        read.schedule = once_schedule(config.at("at").instant());
+    } else {
+        throw InvalidSpec("schema", "has no schedule", "Only cron, interval and once triggers have one.");
+    }
+    if (read.schedule.kind == ScheduleKind::cron) {
+        read.expression = config.at("expression").text(1, 768);
+        read.timezone = config.at("timezone").text(1, 128);
+    }
+    read.misfire_policy = config.at("misfirePolicy").one_of({"skip", "fire_once"});
+    if (spec.schema != cron_v2_schema) {
+        return read;
+    }
+    InstantRules& rules = read.schedule.rules;
+    if (const auto gap = config.find("gap")) {
+        rules.gap = gap->one_of({"shift", "skip"}) == "skip" ? Gap::skip : Gap::shift;
+    }
+    if (const auto overlap = config.find("overlap")) {
+        const std::string& which = overlap->one_of({"first", "both", "second"});
+        rules.overlap = which == "both"     ? Overlap::both
+                        : which == "second" ? Overlap::second
+                                            : Overlap::first;
+    }
+    if (const auto match = config.find("dayMatch")) {
+        rules.day_match = match->one_of({"or", "and"}) == "and" ? DayMatch::both : DayMatch::either;
+    }
+    if (const auto start = config.find("startAt")) {
+        read.schedule.begin_ms = start->instant();
+    }
+    if (const auto end = config.find("endAt")) {
+        read.schedule.end_ms = end->instant();
+        if (read.schedule.end_ms <= read.schedule.begin_ms) {
+            end->refuse("must be later than startAt", "The end is exclusive.");
+        }
+    }
+    if (const auto jitter = config.find("jitterMs")) {
+        read.jitter_ms = jitter->integer(0, 300'000);
+    }
+    if (const auto grace = config.find("misfireGraceMs")) {
+        read.grace_ms = grace->integer(0, 300'000);
+    }
+    return read;
+}
+
+void put_cron_texts(Spec& spec, const std::string& expression, const std::string& timezone) {
+    for (JsonMember& member : spec.config.members) {
+        if (member.name == "expression") {
+            member.value.text = expression;
+        } else if (member.name == "timezone") {
+            member.value.text = timezone;
+        }
+    }
 }
 
 Spec cron_trigger_spec(const CronTrigger& trigger) {

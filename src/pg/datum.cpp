@@ -269,6 +269,8 @@ std::string sha256_hex(std::string_view bytes) {
 }
 
 namespace {
+std::int64_t latest_ms = 0; // the latest reading of the clock in this process
+
 constexpr std::int64_t kEpochShiftUs = (POSTGRES_EPOCH_JDATE - UNIX_EPOCH_JDATE) * USECS_PER_DAY;
 
 std::int64_t floor_divide(std::int64_t number, std::int64_t by) {
@@ -277,7 +279,18 @@ std::int64_t floor_divide(std::int64_t number, std::int64_t by) {
 } // namespace
 
 std::int64_t clock_ms() {
-    return floor_divide(GetCurrentTimestamp() + kEpochShiftUs, 1000);
+    const std::int64_t now = floor_divide(GetCurrentTimestamp() + kEpochShiftUs, 1000);
+    if (now > latest_ms)
+        latest_ms = now;
+    return now;
+}
+
+bool clock_was_set_back(std::int64_t by_more_than_ms) {
+    const std::int64_t now = clock_ms();
+    if (latest_ms - now <= by_more_than_ms)
+        return false;
+    latest_ms = now;
+    return true;
 }
 
 std::int64_t epoch_seconds(TimestampTz instant) {
@@ -287,6 +300,21 @@ std::int64_t epoch_seconds(TimestampTz instant) {
 
 TimestampTz from_epoch_ms(std::int64_t ms) {
     return ms * 1000 - kEpochShiftUs;
+}
+
+std::int64_t finite_epoch_seconds_argument(FunctionCallInfo fcinfo, int index, const char* name) {
+    if (PG_ARGISNULL(index))
+        throw SqlError{ERRCODE_INVALID_PARAMETER_VALUE, std::string(name) + " must not be null"};
+    const TimestampTz instant = PG_GETARG_TIMESTAMPTZ(index);
+    if (TIMESTAMP_NOT_FINITE(instant))
+        throw SqlError{ERRCODE_INVALID_PARAMETER_VALUE, std::string(name) + " must be finite"};
+    return epoch_seconds(instant);
+}
+
+Value interval_value(std::int32_t seconds) {
+    auto* const interval = pgcall([] { return static_cast<Interval*>(palloc0(sizeof(Interval))); });
+    interval->time = seconds * USECS_PER_SEC;
+    return Value(IntervalPGetDatum(interval));
 }
 
 } // namespace qinglong::pg

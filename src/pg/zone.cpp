@@ -1,5 +1,6 @@
 #include "qinglong_sched/pg/zone.hpp"
 
+#include "qinglong_sched/core/stable_hash.hpp"
 #include "qinglong_sched/pg/boundary.hpp"
 
 namespace qinglong::pg {
@@ -17,6 +18,7 @@ struct CachedZone {
     char name[kNameSize];
     const core::ZoneSpan* spans;
     std::size_t count;
+    bool noted;
 };
 
 HTAB* zone_cache = nullptr;
@@ -144,10 +146,12 @@ std::string nearest_name(const std::string& given) {
 
 } // namespace
 
-std::optional<core::ZoneView> find_zone(const std::string& name) {
+namespace {
+
+CachedZone* find_entry(const std::string& name) {
     if (name.empty() || name.size() >= kNameSize)
-        return std::nullopt;
-    const CachedZone* entry = pgcall([&]() -> const CachedZone* {
+        return nullptr;
+    CachedZone* entry = pgcall([&]() -> CachedZone* {
         if (zone_cache == nullptr) {
             HASHCTL control = {};
             control.keysize = kNameSize;
@@ -162,8 +166,8 @@ std::optional<core::ZoneView> find_zone(const std::string& name) {
         const pg_tz* const zone = load_zone(name);
         // A POSIX reading or another spelling comes back under another name.
         if (zone == nullptr || name != pg_get_timezone_name(const_cast<pg_tz*>(zone)))
-            return std::nullopt;
-        entry = pgcall([&]() -> const CachedZone* {
+            return nullptr;
+        entry = pgcall([&]() -> CachedZone* {
             const std::size_t count = walk_spans(zone, nullptr);
             auto* const spans = static_cast<core::ZoneSpan*>(
                 MemoryContextAlloc(TopMemoryContext, sizeof(core::ZoneSpan) * count));
@@ -172,10 +176,44 @@ std::optional<core::ZoneView> find_zone(const std::string& name) {
                 static_cast<CachedZone*>(hash_search(zone_cache, name.c_str(), HASH_ENTER, nullptr));
             made->spans = spans;
             made->count = count;
+            made->noted = false;
             return made;
         });
     }
+    return entry;
+}
+
+} // namespace
+
+std::optional<core::ZoneView> find_zone(const std::string& name) {
+    const CachedZone* const entry = find_entry(name);
+    if (entry == nullptr)
+        return std::nullopt;
     return core::ZoneView{{entry->spans, entry->count}, kCycleFrom};
+}
+
+std::optional<std::string> zone_fingerprint(const std::string& name) {
+    const auto zone = find_zone(name);
+    if (!zone)
+        return std::nullopt;
+    std::string text;
+    for (const core::ZoneSpan& span : zone->spans)
+        text += std::to_string(span.begin) + ' ' + std::to_string(span.offset) + ';';
+    std::uint64_t hash = core::stable_hash(text);
+    std::string hex(16, '0');
+    for (auto digit = hex.rbegin(); digit != hex.rend(); ++digit, hash >>= 4)
+        *digit = "0123456789abcdef"[hash & 15U];
+    return hex;
+}
+
+bool zone_is_noted(const std::string& name) {
+    const CachedZone* const entry = find_entry(name);
+    return entry != nullptr && entry->noted;
+}
+
+void note_zone(const std::string& name) {
+    if (CachedZone* const entry = find_entry(name))
+        entry->noted = true;
 }
 
 std::string canonical_zone_name(const std::string& name) {

@@ -4,6 +4,7 @@
 #include "qinglong_sched/store/admission.hpp"
 #include "qinglong_sched/store/claim.hpp"
 #include "qinglong_sched/store/readiness.hpp"
+#include "qinglong_sched/store/upkeep.hpp"
 
 #include <algorithm>
 
@@ -179,8 +180,10 @@ CycleSummary run_cycle(const CycleOptions& options) {
             pg::IsolationLevel::read_committed,
             [&] {
                 store::require_ready();
+                store::settle_time();
                 claims = store::claim_due(options.owner, pg::new_uuid_v4(), options.lease_ms,
                                           options.max_claims - summary.claimed);
+                store::note_zones(claims);
             },
             failure);
         if (!claimed)

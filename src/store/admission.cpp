@@ -24,6 +24,7 @@ struct Work {
     bool has_uncounted = false; // spans of the row are still to be counted
     std::optional<Damage> damage;
     TriggerSpec spec = {};
+    core::Timing timing = {};
     core::Decision decision = {};
     core::Passed passed = {};
 
@@ -55,11 +56,13 @@ void fail(Work& work, const pg::SqlError& error) {
 
 // Decides a claim whose spec can be read.
 std::optional<Damage> evaluate(const ScheduleClaim& claim, std::int64_t grace_ms,
-                               const std::string& spec_text, TriggerSpec& spec, core::Decision& decision) {
+                               const std::string& spec_text, TriggerSpec& spec, core::Timing& timing,
+                               core::Decision& decision) {
     Damage damage{};
     if (!read_trigger_spec(spec_text, spec, damage))
         return damage;
-    const auto decided = core::decide(spec.schedule, spec.policy, times_of(claim), grace_ms);
+    timing = spec.timing(claim.trigger_id, grace_ms);
+    const auto decided = core::decide(spec.schedule, timing, times_of(claim));
     if (!decided)
         return Damage{"no_occurrence", "the schedule has no further occurrence"};
     decision = *decided;
@@ -129,7 +132,7 @@ SELECT lower(r), upper(r)
     const std::string text = spec_text_of(claim);
     work.readings_hold =
         read_spec_readings(text) == SpecReadings{claim.expression, claim.timezone, claim.misfire_policy};
-    work.damage = evaluate(claim, grace_ms, text, work.spec, work.decision);
+    work.damage = evaluate(claim, grace_ms, text, work.spec, work.timing, work.decision);
     if (work.damage)
         return;
     if (given != nullptr && *given != work.decision) {
@@ -140,7 +143,7 @@ SELECT lower(r), upper(r)
         return;
     }
     const core::Schedule& schedule = work.spec.schedule;
-    work.passed = core::count_passed(schedule, times_of(claim), work.decision);
+    work.passed = core::count_passed(schedule, work.timing, times_of(claim), work.decision);
     if (!work.has_uncounted)
         return;
     // The state version ties the spans to the claim, which is compared again under the lock.
@@ -464,7 +467,7 @@ void move_cursors(const std::vector<Work*>& works, std::int64_t now) {
     static pg::Statement statement = pg::statement<TIDARRAYOID, INT8ARRAYOID, INT8ARRAYOID, INT8ARRAYOID,
                                                    INT8ARRAYOID, INT8ARRAYOID, INT8OID>(R"(
 UPDATE qinglong.trigger_schedules s
-   SET next_fire_at_ms = i.next_fire_at_ms,
+   SET next_fire_at_ms = i.next_fire_at_ms, finished = i.next_fire_at_ms IS NULL,
        last_scheduled_at_ms = COALESCE(i.last_scheduled_at_ms, s.last_scheduled_at_ms),
        admitted_total = s.admitted_total + i.admitted, skipped_total = s.skipped_total + i.skipped,
        coalesced_total = s.coalesced_total + i.coalesced, uncounted = '{}',
@@ -474,19 +477,19 @@ UPDATE qinglong.trigger_schedules s
   FROM unnest($1, $2, $3, $4, $5, $6)
        AS i (row_id, next_fire_at_ms, last_scheduled_at_ms, admitted, skipped, coalesced)
  WHERE s.ctid = i.row_id)");
-    std::vector<pg::Value> row_ids, lasts;
-    std::vector<std::int64_t> nexts, admitted, skipped, coalesced;
+    std::vector<pg::Value> row_ids, nexts, lasts;
+    std::vector<std::int64_t> admitted, skipped, coalesced;
     for (const Work* work : works) {
         const bool admits = work->decision.disposition == core::Disposition::admit && !work->existed;
         row_ids.emplace_back(work->row_id);
-        nexts.push_back(work->decision.next_fire_at_ms);
+        nexts.push_back(pg::value(work->decision.next_fire_at_ms));
         lasts.push_back(admits ? pg::value(*work->decision.scheduled_for_ms) : pg::Value());
         admitted.push_back(admits ? 1 : 0);
         skipped.push_back(static_cast<std::int64_t>(work->passed.skipped));
         coalesced.push_back(static_cast<std::int64_t>(work->passed.coalesced));
     }
     (void)pg::execute(statement,
-                      {pg::array(row_ids, TIDOID), pg::array(nexts), pg::array(lasts, INT8OID),
+                      {pg::array(row_ids, TIDOID), pg::array(nexts, INT8OID), pg::array(lasts, INT8OID),
                        pg::array(admitted), pg::array(skipped), pg::array(coalesced), pg::value(now)});
     if (pg::affected_rows() != works.size())
         throw pg::SqlError{ERRCODE_INTERNAL_ERROR, "a locked schedule row could not be updated"};
@@ -582,8 +585,9 @@ bool is_serialization_abort(const pg::PgError& error) {
 
 core::Decision decide_claim(const ScheduleClaim& claim, std::int64_t grace_ms) {
     TriggerSpec spec;
+    core::Timing timing;
     core::Decision decision{};
-    if (const auto damage = evaluate(claim, grace_ms, spec_text_of(claim), spec, decision))
+    if (const auto damage = evaluate(claim, grace_ms, spec_text_of(claim), spec, timing, decision))
         throw pg::SqlError{pg::kDamaged, damage->message,
                            "The claim is of trigger \"" + claim.trigger_id + "\".",
                            "ql_admit() quarantines the trigger with this reason."};

@@ -17,11 +17,11 @@ WITH due AS MATERIALIZED (
     SELECT s.ctid AS row_id, s.project_id, s.trigger_id, s.trigger_revision
       FROM qinglong.trigger_schedules s
      WHERE s.schedulable
-       AND COALESCE(s.next_fire_at_ms, (-1)::bigint) <= $1
+       AND COALESCE(s.next_fire_at_ms + s.due_delay_ms, (-1)::bigint) <= $1
        AND (s.claim_expires_at_ms IS NULL OR s.claim_expires_at_ms <= $1)
        AND s.updated_at_ms <= $1
        AND (s.retry_at_ms IS NULL OR s.retry_at_ms <= $1)
-     ORDER BY COALESCE(s.next_fire_at_ms, (-1)::bigint), s.project_id, s.trigger_id
+     ORDER BY COALESCE(s.next_fire_at_ms + s.due_delay_ms, (-1)::bigint), s.project_id, s.trigger_id
      LIMIT $2
        FOR NO KEY UPDATE SKIP LOCKED
 ), eligible AS MATERIALIZED (
@@ -46,16 +46,18 @@ UPDATE qinglong.trigger_schedules s
  WHERE s.ctid = e.row_id
 RETURNING s.project_id, s.trigger_id, s.trigger_revision, e.content_digest, e.created_at_ms, e.task_id,
           e.task_revision, e.task_content_digest,
-          s.state_version, s.next_fire_at_ms, s.claim_version, s.updated_at_ms, s.claim_expires_at_ms, e.spec_json)");
+          s.state_version, s.next_fire_at_ms, s.claim_version, s.updated_at_ms, s.claim_expires_at_ms, e.spec_json,
+          COALESCE(s.next_fire_at_ms + s.due_delay_ms, (-1)::bigint))");
 
     const std::int64_t now = pg::clock_ms();
     const pg::Rows rows =
         pg::execute(statement, {pg::value(now), pg::value(static_cast<std::int64_t>(max_claims)),
                                 pg::value(owner), pg::value(token), pg::value(lease_ms)});
-    std::vector<ScheduleClaim> claims(rows.size());
+    std::vector<std::pair<std::int64_t, ScheduleClaim>> found(rows.size());
     for (std::uint64_t i = 0; i < rows.size(); ++i) {
         const pg::Row row(rows, i);
-        ScheduleClaim& claim = claims[i];
+        ScheduleClaim& claim = found[i].second;
+        found[i].first = row.bigint(14);
         claim.project_id = row.string(0);
         claim.trigger_id = row.string(1);
         claim.trigger_revision = row.integer(2);
@@ -78,21 +80,24 @@ RETURNING s.project_id, s.trigger_id, s.trigger_revision, e.content_digest, e.cr
         claim.misfire_policy = std::move(readings.misfire_policy);
     }
     // RETURNING promises no order.
-    std::sort(claims.begin(), claims.end(), [](const ScheduleClaim& a, const ScheduleClaim& b) {
-        return std::tuple(a.next_fire_at_ms.value_or(-1), std::string_view(a.project_id),
-                          std::string_view(a.trigger_id)) < std::tuple(b.next_fire_at_ms.value_or(-1),
-                                                                       std::string_view(b.project_id),
-                                                                       std::string_view(b.trigger_id));
-    });
+    const auto key = [](const auto& entry) {
+        return std::tuple(entry.first, std::string_view(entry.second.project_id),
+                          std::string_view(entry.second.trigger_id));
+    };
+    std::sort(found.begin(), found.end(), [&](const auto& a, const auto& b) { return key(a) < key(b); });
+    std::vector<ScheduleClaim> claims;
+    claims.reserve(found.size());
+    for (auto& entry : found)
+        claims.push_back(std::move(entry.second));
     return claims;
 }
 
 std::optional<std::int64_t> earliest_cursor_after(std::int64_t after_ms) {
     static pg::Statement statement = pg::statement<INT8OID>(R"(
-SELECT s.next_fire_at_ms
+SELECT s.next_fire_at_ms + s.due_delay_ms
   FROM qinglong.trigger_schedules s
- WHERE s.schedulable AND COALESCE(s.next_fire_at_ms, (-1)::bigint) > $1
- ORDER BY COALESCE(s.next_fire_at_ms, (-1)::bigint), s.project_id, s.trigger_id
+ WHERE s.schedulable AND COALESCE(s.next_fire_at_ms + s.due_delay_ms, (-1)::bigint) > $1
+ ORDER BY COALESCE(s.next_fire_at_ms + s.due_delay_ms, (-1)::bigint), s.project_id, s.trigger_id
  LIMIT 1)");
     const pg::Rows rows = pg::execute(statement, {pg::value(after_ms)});
     if (rows.empty())

@@ -23,7 +23,7 @@ void revoke(const std::string& project_id, const std::vector<std::string>& ids) 
         "       claim_version = s.claim_version + 1, state_version = s.state_version + 1,"
         "       updated_at_ms = GREATEST(s.updated_at_ms, $3),"
         "       uncounted = s.uncounted + CASE"
-        "           WHEN COALESCE(s.next_fire_at_ms, r.created_at_ms) < $3"
+        "           WHEN NOT s.finished AND COALESCE(s.next_fire_at_ms, r.created_at_ms) < $3"
         "           THEN int8multirange(int8range(COALESCE(s.next_fire_at_ms, r.created_at_ms), $3))"
         "           ELSE '{}'::int8multirange END"
         "  FROM qinglong.trigger_revisions r"
@@ -84,7 +84,7 @@ void sweep_project(const std::string& project_id, bool active) {
     static pg::Statement restore = pg::statement<TEXTOID, INT8OID>(
         "UPDATE qinglong.trigger_schedules s"
         "   SET eligible = true, state_version = s.state_version + 1,"
-        "       next_fire_at_ms = GREATEST(COALESCE(s.next_fire_at_ms, $2), $2),"
+        "       next_fire_at_ms = CASE WHEN NOT s.finished THEN GREATEST(s.next_fire_at_ms, $2) END,"
         "       updated_at_ms = GREATEST(s.updated_at_ms, $2)"
         "  FROM qinglong.triggers t"
         "  JOIN qinglong.trigger_revisions r"
@@ -99,7 +99,8 @@ void sweep_project(const std::string& project_id, bool active) {
         " WHERE s.project_id = $1 AND NOT s.eligible"
         "   AND t.project_id = s.project_id AND t.trigger_id = s.trigger_id"
         "   AND t.current_revision = s.trigger_revision AND r.enabled"
-        "   AND r.spec_json ->> 'schema' = 'qinglong/cron@v1'");
+        "   AND r.spec_json ->> 'schema' IN ('qinglong/cron@v1', 'qinglong/cron@v2', 'qinglong/interval@v1',"
+        "                                    'qinglong/once@v1')");
     pg::execute_latest(restore, {pg::value(project_id), pg::value(pg::clock_ms())});
 }
 

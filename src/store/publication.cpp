@@ -3,9 +3,11 @@
 #include "qinglong_sched/core/canonical_json.hpp"
 #include "qinglong_sched/core/digests.hpp"
 #include "qinglong_sched/core/identifiers.hpp"
+#include "qinglong_sched/core/stable_hash.hpp"
 #include "qinglong_sched/pg/zone.hpp"
 #include "qinglong_sched/store/eligibility.hpp"
 #include "qinglong_sched/store/trigger_spec.hpp"
+#include "qinglong_sched/store/upkeep.hpp"
 
 #include <algorithm>
 
@@ -85,9 +87,8 @@ std::string sentence(std::string text) {
     return text + '.';
 }
 
-// The instants of an expression in a zone, both replaced by their normal form.
-core::Schedule evaluate(std::string& expression, std::string& timezone) {
-    core::Schedule schedule;
+// Completes a cron schedule with the instants of an expression in a zone, both replaced by their normal form.
+void evaluate(core::Schedule& schedule, std::string& expression, std::string& timezone) {
     core::CronError error;
     expression = core::normalize_cron(expression);
     if (!core::parse_cron(expression, schedule.expression, error))
@@ -98,13 +99,21 @@ core::Schedule evaluate(std::string& expression, std::string& timezone) {
     if (!zone)
         refuse_argument("time zone " + quoted(timezone) + " is not known to this server", {}, {});
     schedule.zone = *zone;
-    return schedule;
 }
 
 void refuse_if_never_firing(const core::Schedule& schedule) {
-    if (!schedule.next(pg::clock_ms()))
-        refuse_argument("cron expression never fires", "No day of any calendar matches it.",
-                        "Check the day-of-month, month and day-of-week fields.");
+    if (schedule.next(pg::clock_ms()))
+        return;
+    if (schedule.kind == core::ScheduleKind::once)
+        refuse_argument("the instant of the trigger has passed", "At config.at: nothing would ever be due.",
+                        "Give an instant in the future, or publish the trigger disabled.");
+    if (schedule.ends() && schedule.next(std::max<std::int64_t>(schedule.begin_ms, 1) - 1))
+        refuse_argument("the schedule has ended", "No occurrence lies between now and config.endAt.",
+                        "Give a later endAt, or publish the trigger disabled.");
+    refuse_argument("cron expression never fires",
+                    schedule.ends() ? "No occurrence lies between config.startAt and config.endAt."
+                                    : "No day of any calendar matches it.",
+                    "Check the day-of-month, month and day-of-week fields.");
 }
 
 // --- stored revisions
@@ -599,7 +608,8 @@ class TriggerPublication {
     void look_at_schedule() {
         leftover_ = {};
         static pg::Statement select = pg::statement<TEXTOID, TEXTOID>(
-            "SELECT s.state_version, s.eligible, COALESCE(s.next_fire_at_ms, r.created_at_ms),"
+            "SELECT s.state_version, s.eligible AND NOT s.finished, COALESCE(s.next_fire_at_ms, "
+            "r.created_at_ms),"
             "       GREATEST(t.updated_at_ms, s.updated_at_ms, s.last_scheduled_at_ms) + 1, r.spec_json,"
             "       lower(u.span), upper(u.span)"
             "  FROM qinglong.trigger_schedules s"
@@ -785,23 +795,32 @@ class TriggerPublication {
 
     // Every older claim of the trigger is dead once this commits.
     void put_schedule(bool exists, std::int64_t published_at_ms, std::int64_t skipped) const {
-        static pg::Statement insert = pg::statement<TEXTOID, TEXTOID, INT4OID, INT8OID, BOOLOID, INT8OID>(
-            "INSERT INTO qinglong.trigger_schedules (project_id, trigger_id, trigger_revision, "
-            "updated_at_ms, eligible,"
-            " skipped_total) VALUES ($1, $2, $3, $4, $5, $6)");
-        static pg::Statement update = pg::statement<TEXTOID, TEXTOID, INT4OID, INT8OID, BOOLOID, INT8OID>(
-            "UPDATE qinglong.trigger_schedules"
-            "   SET trigger_revision = $3, next_fire_at_ms = NULL, state_version = state_version + 1,"
-            "       claim_owner = NULL, claim_token = NULL, claim_expires_at_ms = NULL,"
-            "       claim_version = claim_version + 1, updated_at_ms = $4, eligible = $5,"
-            "       fault_code = NULL, fault_count = 0, retry_at_ms = NULL,"
-            "       skipped_total = skipped_total + $6, uncounted = '{}'"
-            " WHERE project_id = $1 AND trigger_id = $2");
+        static pg::Statement insert =
+            pg::statement<TEXTOID, TEXTOID, INT4OID, INT8OID, BOOLOID, INT8OID, INT4OID, INT8OID>(
+                "INSERT INTO qinglong.trigger_schedules (project_id, trigger_id, trigger_revision, "
+                "updated_at_ms, eligible,"
+                " skipped_total, due_delay_ms, next_fire_at_ms) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)");
+        static pg::Statement update =
+            pg::statement<TEXTOID, TEXTOID, INT4OID, INT8OID, BOOLOID, INT8OID, INT4OID, INT8OID>(
+                "UPDATE qinglong.trigger_schedules"
+                "   SET trigger_revision = $3, next_fire_at_ms = $8, finished = false, due_delay_ms = $7,"
+                "       state_version = state_version + 1,"
+                "       claim_owner = NULL, claim_token = NULL, claim_expires_at_ms = NULL,"
+                "       claim_version = claim_version + 1, updated_at_ms = $4, eligible = $5,"
+                "       fault_code = NULL, fault_count = 0, retry_at_ms = NULL,"
+                "       skipped_total = skipped_total + $6, uncounted = '{}'"
+                " WHERE project_id = $1 AND trigger_id = $2");
         // Another kind of trigger has no instants that a scheduler of this library could compute.
-        const bool eligible = content_.enabled && content_.spec.schema == core::cron_schema;
+        const bool eligible = content_.enabled && core::has_schedule(content_.spec.schema);
+        const std::int64_t jitter_ms = eligible ? core::read_schedule(content_.spec).jitter_ms : 0;
+        const auto delay_ms = static_cast<std::int32_t>(core::due_delay_ms(content_.trigger_id, jitter_ms));
+        // After a clock that was ahead, publications go on from there; the schedule does not wait for it.
+        const std::int64_t now = pg::clock_ms();
+        const bool ahead = published_at_ms > now + kLongestLeaseMs;
         pg::execute(exists ? update : insert,
                     {value(content_.project_id), value(content_.trigger_id), value(content_.revision),
-                     value(published_at_ms), value(eligible), value(skipped)});
+                     value(ahead ? now : published_at_ms), value(eligible), value(skipped), value(delay_ms),
+                     ahead ? value(now) : pg::Value()});
     }
 
     TriggerContent content_;
@@ -863,10 +882,15 @@ Publication publish_trigger(const TriggerCommand& command) {
     content.spec = checked_json("spec", [&] {
         return core::validate_trigger_spec(core::parse_json(command.spec, core::trigger_limits));
     });
-    if (content.spec.schema == core::cron_schema) {
-        core::CronTrigger cron = core::read_cron_trigger(content.spec);
-        refuse_if_never_firing(evaluate(cron.expression, cron.timezone));
-        content.spec = core::cron_trigger_spec(cron);
+    if (core::has_schedule(content.spec.schema)) {
+        core::ScheduleSpec read = core::read_schedule(content.spec);
+        if (read.schedule.kind == core::ScheduleKind::cron) {
+            evaluate(read.schedule, read.expression, read.timezone);
+            core::put_cron_texts(content.spec, read.expression, read.timezone);
+        }
+        // A schedule that has ended can still be switched off.
+        if (content.enabled || !read.schedule.ends())
+            refuse_if_never_firing(read.schedule);
     }
     return TriggerPublication(std::move(content), command.expected_revision, command.mutation_id).run();
 }
@@ -1041,7 +1065,8 @@ Scheduled schedule(const ScheduleRequest& request) {
         refuse_argument(
             "misfire_policy must be skip or fire_once", {},
             "skip leaves a missed occurrence out, fire_once makes up for the last ones with one Run.");
-    const core::Schedule instants = evaluate(cron.expression, cron.timezone);
+    core::Schedule instants;
+    evaluate(instants, cron.expression, cron.timezone);
     refuse_if_never_firing(instants);
 
     TaskContent task{request.project_id,

@@ -1,5 +1,6 @@
 #include "qinglong_sched/store/trigger_spec.hpp"
 
+#include "qinglong_sched/core/stable_hash.hpp"
 #include "qinglong_sched/pg/zone.hpp"
 
 namespace qinglong::store {
@@ -23,27 +24,35 @@ SpecReadings read_spec_readings(const std::string& json) {
     return readings;
 }
 
+core::Timing TriggerSpec::timing(const std::string& trigger_id, std::int64_t server_grace_ms) const {
+    return {policy, grace_ms.value_or(server_grace_ms), core::due_delay_ms(trigger_id, jitter_ms)};
+}
+
 bool read_trigger_spec(const std::string& json, TriggerSpec& out, Damage& damage) {
-    core::CronTrigger cron;
+    core::ScheduleSpec read;
     try {
-        cron = core::read_cron_trigger(
-            core::validate_trigger_spec(core::parse_json(json, core::trigger_limits)));
+        read = core::read_schedule(core::validate_trigger_spec(core::parse_json(json, core::trigger_limits)));
     } catch (const core::InvalidSpec&) {
         damage = {"spec_damaged", "the stored trigger spec cannot be read"};
         return false;
     }
+    out.schedule = read.schedule;
+    out.policy = read.misfire_policy == "skip" ? core::MisfirePolicy::skip : core::MisfirePolicy::fire_once;
+    out.jitter_ms = read.jitter_ms;
+    out.grace_ms = read.grace_ms;
+    if (out.schedule.kind != core::ScheduleKind::cron)
+        return true;
     core::CronError error;
-    if (!core::parse_cron(cron.expression, out.schedule.expression, error)) {
+    if (!core::parse_cron(read.expression, out.schedule.expression, error)) {
         damage = {"spec_damaged", "the stored cron expression cannot be read"};
         return false;
     }
-    const auto zone = pg::find_zone(cron.timezone);
+    const auto zone = pg::find_zone(read.timezone);
     if (!zone) {
         damage = {"zone_unknown", "the time zone of the stored trigger spec is not known to this server"};
         return false;
     }
     out.schedule.zone = *zone;
-    out.policy = cron.misfire_policy == "skip" ? core::MisfirePolicy::skip : core::MisfirePolicy::fire_once;
     return true;
 }
 

@@ -111,7 +111,7 @@ TEST(Specs, ReservedSchemasAreUnsupportedOthersPass) {
         EXPECT_THROW(task(Json::object({{"schema", Json::string(schema)}, {"config", Json::object({})}})),
                      UnsupportedSchema);
     }
-    for (const char* schema : {"qinglong/command@v1", "qinglong/cron@v2"}) {
+    for (const char* schema : {"qinglong/command@v1", "qinglong/cron@v3"}) {
         EXPECT_THROW(validate_trigger_spec(
                          Json::object({{"schema", Json::string(schema)}, {"config", Json::object({})}})),
                      UnsupportedSchema);
@@ -431,7 +431,7 @@ TEST(TriggerSpec, CronHasExactlyThreeMembers) {
     };
     const Spec spec = validate_trigger_spec(
         parse(cron(R"({"timezone":"UTC","misfirePolicy":"fire_once","expression":" *  * * * * "})")));
-    const CronTrigger trigger = read_cron_trigger(spec);
+    const ScheduleSpec trigger = read_schedule(spec);
     EXPECT_EQ(trigger.expression, " *  * * * * "); // normalised by the caller, which has the grammar
     EXPECT_EQ(trigger.timezone, "UTC");
     EXPECT_EQ(trigger.misfire_policy, "fire_once");
@@ -464,10 +464,96 @@ TEST(TriggerSpec, CronHasExactlyThreeMembers) {
     EXPECT_EQ(sized(768, 128), "");
     EXPECT_EQ(sized(769, 128), "config.expression: must be 1 to 768 bytes");
     EXPECT_EQ(sized(768, 129), "config.timezone: must be 1 to 128 bytes");
-    EXPECT_EQ(refusal([] {
-                  read_cron_trigger({"a/b@v1", Json::object({})});
-              }),
-              "schema: is not qinglong/cron@v1");
+    EXPECT_EQ(refusal([] { read_schedule({"a/b@v1", Json::object({})}); }), "schema: has no schedule");
+}
+
+TEST(TriggerSpec, CronV2AddsOptionalMembers) {
+    const auto cron = [](const std::string& more) {
+        return R"({"schema":"qinglong/cron@v2","config":{"expression":"* * * * *","timezone":"UTC",)"
+               R"("misfirePolicy":"skip")" +
+               more + "}}";
+    };
+    const auto read = [&](const std::string& more) {
+        return read_schedule(validate_trigger_spec(parse(cron(more))));
+    };
+    const auto stored = [&](const std::string& more) {
+        return canonical_spec(validate_trigger_spec(parse(cron(more))));
+    };
+    const ScheduleSpec plain = read("");
+    EXPECT_EQ(plain.schedule.rules.gap, Gap::shift);
+    EXPECT_EQ(plain.schedule.rules.overlap, Overlap::first);
+    EXPECT_EQ(plain.schedule.rules.day_match, DayMatch::either);
+    EXPECT_FALSE(plain.schedule.ends());
+    EXPECT_EQ(plain.jitter_ms, 0);
+    EXPECT_FALSE(plain.grace_ms);
+    EXPECT_EQ(stored(""), R"({"schema":"qinglong/cron@v2","config":{"expression":"* * * * *",)"
+                          R"("misfirePolicy":"skip","timezone":"UTC"}})");
+
+    const ScheduleSpec full =
+        read(R"(,"gap":"skip","overlap":"second","dayMatch":"and","startAt":"2026-03-29T00:00:00+02:00",)"
+             R"("endAt":"2026-03-30T00:00:00.250Z","jitterMs":300000,"misfireGraceMs":0)");
+    EXPECT_EQ(full.schedule.rules.gap, Gap::skip);
+    EXPECT_EQ(full.schedule.rules.overlap, Overlap::second);
+    EXPECT_EQ(full.schedule.rules.day_match, DayMatch::both);
+    EXPECT_EQ(full.schedule.begin_ms, 1774735200000);
+    EXPECT_EQ(full.schedule.end_ms, 1774828800250);
+    EXPECT_TRUE(full.schedule.ends());
+    EXPECT_EQ(full.jitter_ms, 300000);
+    EXPECT_EQ(full.grace_ms, 0);
+    EXPECT_EQ(read(R"(,"overlap":"both")").schedule.rules.overlap, Overlap::both);
+    // One instant, one spelling, one digest.
+    EXPECT_EQ(stored(R"(,"startAt":"2026-03-29T00:00:00.000+02:00")"),
+              stored(R"(,"startAt":"2026-03-28T22:00:00Z")"));
+
+    const std::pair<std::string, std::string> cases[] = {
+        {R"(,"Gap":"skip")", "config.Gap: is not known"},
+        {R"(,"gap":"first")", "config.gap: must be shift or skip"},
+        {R"(,"overlap":"last")", "config.overlap: must be first or both or second"},
+        {R"(,"dayMatch":true)", "config.dayMatch: must be or or and"},
+        {R"(,"startAt":"2026-03-29")", "config.startAt: must be an RFC 3339 instant from 1970 to 9999"},
+        {R"(,"endAt":1774828800)", "config.endAt: must be a string"},
+        {R"(,"startAt":"2026-03-29T00:00:00Z","endAt":"2026-03-29T00:00:00Z")",
+         "config.endAt: must be later than startAt"},
+        {R"(,"jitterMs":-1)", "config.jitterMs: must be a whole number from 0 to 300000"},
+        {R"(,"jitterMs":300001)", "config.jitterMs: must be a whole number from 0 to 300000"},
+        {R"(,"jitterMs":1.5)", "config.jitterMs: must be a whole number from 0 to 300000"},
+        {R"(,"misfireGraceMs":"1")", "config.misfireGraceMs: must be a whole number from 0 to 300000"},
+    };
+    for (const auto& [more, expected] : cases) {
+        EXPECT_EQ(trigger_refusal(cron(more)), expected);
+    }
+}
+
+TEST(TriggerSpec, IntervalAndOnce) {
+    const auto interval = [](const std::string& config) {
+        return R"({"schema":"qinglong/interval@v1","config":)" + config + "}";
+    };
+    const ScheduleSpec read = read_schedule(validate_trigger_spec(
+        parse(interval(R"({"everyMs":1500,"anchorAt":"2026-01-01T00:00:00.5Z","misfirePolicy":"skip"})"))));
+    EXPECT_EQ(read.schedule.kind, ScheduleKind::interval);
+    EXPECT_EQ(read.schedule.every_ms, 1500);
+    EXPECT_EQ(read.schedule.begin_ms, 1767225600500);
+    EXPECT_EQ(read.misfire_policy, "skip");
+    EXPECT_EQ(trigger_refusal(
+                  interval(R"({"everyMs":999,"anchorAt":"2026-01-01T00:00:00Z","misfirePolicy":"skip"})")),
+              "config.everyMs: must be a whole number from 1000 to 3155760000000");
+    EXPECT_EQ(trigger_refusal(interval(R"({"everyMs":1000,"misfirePolicy":"skip"})")),
+              "config.anchorAt: is missing");
+    EXPECT_EQ(trigger_refusal(interval(R"({"everyMs":1000,"anchorAt":"2026-01-01T00:00:00Z"})")),
+              "config.misfirePolicy: is missing");
+    EXPECT_EQ(trigger_refusal(interval(
+                  R"({"everyMs":1000,"anchorAt":"2026-01-01T00:00:00Z","misfirePolicy":"skip","endAt":""})")),
+              "config.endAt: is not known");
+
+    const auto once = [](const std::string& config) {
+        return R"({"schema":"qinglong/once@v1","config":)" + config + "}";
+    };
+    const Spec spec = validate_trigger_spec(
+        parse(once(R"({"misfirePolicy":"fire_once","at":"2026-01-01T01:00:00+01:00"})")));
+    EXPECT_EQ(canonical_spec(spec), once(R"({"at":"2026-01-01T00:00:00Z","misfirePolicy":"fire_once"})"));
+    EXPECT_EQ(read_schedule(spec).schedule.begin_ms, 1767225600000);
+    EXPECT_TRUE(read_schedule(spec).schedule.ends());
+    EXPECT_EQ(trigger_refusal(once(R"({"misfirePolicy":"skip"})")), "config.at: is missing");
 }
 
 TEST(TriggerSpec, GenericSpecsHoldTheLimits) {

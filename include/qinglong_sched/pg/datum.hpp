@@ -77,8 +77,13 @@ std::string sha256_hex(std::string_view bytes);
 
 // The server's clock (what clock_timestamp() returns) in milliseconds since the Unix epoch.
 std::int64_t clock_ms();
+// Whether the clock stands that much before a time it has shown in this process. Answers yes once.
+bool clock_was_set_back(std::int64_t by_more_than_ms);
 // Floor of a timestamptz in seconds since the Unix epoch, and back.
 std::int64_t epoch_seconds(TimestampTz instant);
 TimestampTz from_epoch_ms(std::int64_t ms);
+// An argument of that type in whole seconds; 22023 on NULL and infinity.
+std::int64_t finite_epoch_seconds_argument(FunctionCallInfo fcinfo, int index, const char* name);
+Value interval_value(std::int32_t seconds);
 
 } // namespace qinglong::pg

@@ -16,6 +16,10 @@ struct Damage {
 struct TriggerSpec {
     core::Schedule schedule;
     core::MisfirePolicy policy;
+    std::int64_t jitter_ms = 0;
+    std::optional<std::int64_t> grace_ms; // nothing: the server's setting
+
+    core::Timing timing(const std::string& trigger_id, std::int64_t server_grace_ms) const;
 };
 
 // What the claim shows of a spec: the texts under these names, nothing where there are none.
@@ -28,7 +32,7 @@ struct SpecReadings {
 };
 SpecReadings read_spec_readings(const std::string& json);
 
-// False with the damage when the text is no cron spec that could have been published, or its zone is gone.
+// False with the damage when the text is no schedule that could have been published, or its zone is gone.
 bool read_trigger_spec(const std::string& json, TriggerSpec& out, Damage& damage);
 
 } // namespace qinglong::store
