@@ -233,3 +233,58 @@ SELECT bool_and(t.claim('x' || i, 'x' || i, 61000)) FROM generate_series(1, 3) i
 SELECT trigger_id, status, sqlstate FROM qinglong.ql_admit_batch((SELECT array_agg(c ORDER BY name DESC) FROM t.claims WHERE name ~ '^x'));
 COMMIT;
 SELECT trigger_id, fault, retry, claimed, admitted FROM t.rows WHERE trigger_id ~ '^x' ORDER BY 1;
+
+-- D11.1: a COMMIT that is answered with an error has not committed. A cycle tries again after 40001, up to three times; another
+-- error backs off. Nothing of the failed tries remains.
+DROP TRIGGER obstacle ON qinglong.runs;
+UPDATE qinglong.trigger_schedules SET next_fire_at_ms = 4102444800000, retry_at_ms = NULL, fault_code = NULL WHERE fault_code IS NULL OR retry_at_ms IS NOT NULL;
+SELECT t.publish('y', '* * * * *', 'fire_once', 60000);
+CREATE FUNCTION late_obstacle() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF nextval('public.tries') <= TG_ARGV[1]::int THEN RAISE EXCEPTION 'obstacle at commit' USING ERRCODE = TG_ARGV[0]; END IF;
+    RETURN NULL;
+END $$;
+CREATE CONSTRAINT TRIGGER obstacle AFTER INSERT ON qinglong.runs DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION late_obstacle('40001', 2);
+SELECT setval('tries', 1, false);
+CALL qinglong.ql_schedule_once('r1') \gset
+SELECT counts(:'summary'), last_value AS tries FROM tries;
+SELECT count(*) FROM qinglong.runs WHERE trigger_id = 'y';
+DROP TRIGGER obstacle ON qinglong.runs;
+CREATE CONSTRAINT TRIGGER obstacle AFTER INSERT ON qinglong.runs DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION late_obstacle('40001', 1000);
+SELECT setval('tries', 1, false);
+SELECT t.publish('z' || i, '* * * * *', 'fire_once', 60000) FROM generate_series(1, 2) i \g /dev/null
+CALL qinglong.ql_schedule_once('r1') \gset
+SELECT counts(:'summary');
+SELECT trigger_id, fault, retry, claimed, admitted FROM t.rows WHERE trigger_id ~ '^z' ORDER BY 1;
+DROP TRIGGER obstacle ON qinglong.runs;
+CREATE CONSTRAINT TRIGGER obstacle AFTER INSERT ON qinglong.runs DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN (NEW.trigger_id = 'z2') EXECUTE FUNCTION late_obstacle('22012', 1000);
+UPDATE qinglong.trigger_schedules SET retry_at_ms = 0 WHERE retry_at_ms IS NOT NULL;
+CALL qinglong.ql_schedule_once('r1') \gset
+SELECT counts(:'summary');
+SELECT trigger_id, fault, faults, retry, claimed, admitted FROM t.rows WHERE trigger_id ~ '^z' ORDER BY 1;
+DROP TRIGGER obstacle ON qinglong.runs;
+UPDATE qinglong.trigger_schedules SET retry_at_ms = 0 WHERE retry_at_ms IS NOT NULL;
+CALL qinglong.ql_schedule_once('r1') \gset
+SELECT trigger_id, scheduled_for_ms, count(*) FROM qinglong.runs WHERE trigger_id ~ '^[yz]' GROUP BY 1, 2 ORDER BY 1;
+
+-- A claim that fails is reported and takes nothing: here the first step of a cycle.
+SELECT t.publish('claim', '* * * * *', 'fire_once', 60000);
+CREATE TRIGGER obstacle BEFORE UPDATE ON qinglong.trigger_schedules FOR EACH ROW WHEN (NEW.claim_token IS NOT NULL) EXECUTE FUNCTION obstacle('22012');
+SELECT t.fingerprint() AS before \gset
+CALL qinglong.ql_schedule_once('r1');
+SELECT * FROM qinglong.ql_claim('r1');
+SELECT t.fingerprint() = :'before' AS unchanged;
+DROP TRIGGER obstacle ON qinglong.trigger_schedules;
+CALL qinglong.ql_schedule_once('r1') \gset
+SELECT counts(:'summary');
+-- Where even the back-off cannot be written the claim stays to the end of its lease, and the cycle goes on.
+SELECT t.publish('stuck', '* * * * *', 'fire_once', 60000), t.publish('stuck-not', '* * * * *', 'fire_once', 60000);
+CREATE TRIGGER obstacle BEFORE UPDATE ON qinglong.trigger_schedules FOR EACH ROW WHEN (OLD.claim_token IS NOT NULL AND OLD.trigger_id = 'stuck') EXECUTE FUNCTION obstacle('22012');
+CALL qinglong.ql_schedule_once('r1') \gset
+SELECT counts(:'summary');
+SELECT trigger_id, claimed, fault, admitted FROM t.rows WHERE trigger_id ~ '^stuck' ORDER BY 1;
+DROP TRIGGER obstacle ON qinglong.trigger_schedules;
+UPDATE qinglong.trigger_schedules SET updated_at_ms = 0, claim_expires_at_ms = 1 WHERE trigger_id = 'stuck';
+CALL qinglong.ql_schedule_once('r1') \gset
+SELECT counts(:'summary') ->> 'admitted' AS admitted;
+SELECT * FROM t.counts();
