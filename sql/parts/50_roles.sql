@@ -28,7 +28,7 @@ AS $$
          'ql_readiness ql_next_occurrence ql_occurrences ql_explain_schedule ql_describe_schedule'),
         -- what the readiness is made of
         ('runtime admin worker_ingress monitor', 'function', 'EXECUTE',
-         '_catalog_findings _catalog_facts _grant_findings _shipped _grants _library_version _system_identifier'
+         '_catalog_findings _catalog_advice _catalog_facts _grant_findings _shipped _grants _library_version _system_identifier'
          ' _worker_slots_exhausted'),
 
         ('runtime',        'function', 'EXECUTE',              '_kind_runtime'),

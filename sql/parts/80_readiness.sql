@@ -63,16 +63,12 @@ AS $$
       JOIN pg_constraint n ON n.conrelid = r.oid AND n.contype <> 'n'
     UNION ALL
     SELECT 'triggers', r.name || '.' || t.tgname,
-           concat_ws(' ', p.pronamespace::regnamespace, p.proname, t.tgtype, t.tgenabled, t.tgdeferrable, t.tgattr::text)
+           concat_ws(' ', p.pronamespace::regnamespace, p.proname, t.tgtype, t.tgdeferrable, t.tgattr::text,
+                     -- Immutability is the owner's to lift, and lifting it does not endanger scheduling.
+                     CASE WHEN t.tgname NOT LIKE 'immutable%' THEN t.tgenabled IN ('O', 'A') END)
       FROM relation r
       JOIN pg_trigger t ON t.tgrelid = r.oid AND NOT t.tgisinternal
       JOIN pg_proc p ON p.oid = t.tgfoid
-    UNION ALL
-    -- Foreign keys are held by internal triggers, which DISABLE TRIGGER ALL turns off.
-    SELECT 'triggers', r.name || ' (foreign keys)', bool_and(t.tgenabled = 'O')::text
-      FROM relation r
-      JOIN pg_trigger t ON t.tgrelid = r.oid AND t.tgisinternal
-     GROUP BY r.name
     UNION ALL
     SELECT 'functions', p.oid::regprocedure::text,
            concat_ws(' ', p.prokind, p.proowner = e.extowner, p.prosecdef, p.provolatile, p.proparallel, p.proisstrict,
@@ -111,9 +107,11 @@ CREATE FUNCTION qinglong._shipped() RETURNS jsonb
 LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$ SELECT '{}'::jsonb $$;
 COMMENT ON FUNCTION qinglong._shipped() IS 'Internal: what _catalog_facts() said when the install script ended';
 
--- Each right that somebody but the owner has, beside the rights of the kinds that the role was given.
-CREATE FUNCTION qinglong._grant_findings(OUT finding text)
-RETURNS SETOF text
+-- Each right that somebody but the owner has, beside the rights of the kinds that the role was given, and each that its
+-- kinds give and it lacks. What opens nothing but reading to a role, or closes something to it, does not endanger
+-- scheduling.
+CREATE FUNCTION qinglong._grant_findings(OUT finding text, OUT harmless boolean)
+RETURNS SETOF record
 LANGUAGE sql STABLE ROWS 1 SET search_path = pg_catalog, pg_temp SET enable_seqscan = on SET jit = off
 AS $$
     WITH extension AS MATERIALIZED (
@@ -162,7 +160,8 @@ AS $$
     SELECT format('%s has %s on %s %I, which %s',
                   COALESCE('role ' || quote_ident(r.rolname), 'PUBLIC'),
                   string_agg(f.privilege, ', ' ORDER BY f.privilege), f.class, f.object,
-                  CASE WHEN r.oid IS NULL THEN 'ql_grant() never gives' ELSE 'none of its kinds gives' END)
+                  CASE WHEN r.oid IS NULL THEN 'ql_grant() never gives' ELSE 'none of its kinds gives' END),
+           r.oid IS NOT NULL AND bool_and(f.privilege = 'SELECT')
       FROM (SELECT * FROM actual EXCEPT SELECT * FROM expected) f
       LEFT JOIN pg_roles r ON r.oid = f.grantee
      -- By itself this opens nothing.
@@ -170,7 +169,8 @@ AS $$
      GROUP BY r.oid, r.rolname, f.class, f.object
     UNION ALL
     SELECT format('role %I lacks %s on %s %I, which its kind gives', r.rolname,
-                  string_agg(f.privilege, ', ' ORDER BY f.privilege), f.class, f.object)
+                  string_agg(f.privilege, ', ' ORDER BY f.privilege), f.class, f.object),
+           true
       FROM (SELECT * FROM expected EXCEPT SELECT * FROM actual) f
       JOIN pg_roles r ON r.oid = f.grantee
      GROUP BY r.oid, r.rolname, f.class, f.object
@@ -195,9 +195,38 @@ AS $$
        AND (NOT starts_with(d.key, 'definitions ')
             OR NOT EXISTS (SELECT FROM differing v WHERE v.key = 'server major version'))
     UNION ALL
-    SELECT 'grants', g.finding FROM qinglong._grant_findings() g
+    SELECT 'grants', g.finding FROM qinglong._grant_findings() g WHERE NOT g.harmless
 $$;
 COMMENT ON FUNCTION qinglong._catalog_findings() IS 'Internal: how the catalogue differs from what was shipped';
+
+-- What an operator should know and what keeps nothing from scheduling.
+CREATE FUNCTION qinglong._catalog_advice(OUT code text, OUT finding text)
+RETURNS SETOF record
+LANGUAGE sql STABLE ROWS 1 SET search_path = pg_catalog, pg_temp SET jit = off
+AS $$
+    SELECT 'triggers', format('%s.%s is not enabled always', c.relname, t.tgname)
+      FROM pg_extension e
+      JOIN pg_depend d ON d.refclassid = 'pg_extension'::regclass AND d.refobjid = e.oid AND d.deptype = 'e'
+           AND d.classid = 'pg_class'::regclass
+      JOIN pg_class c ON c.oid = d.objid
+      JOIN pg_trigger t ON t.tgrelid = c.oid AND t.tgname IN ('immutable_row', 'immutable_table', 'sweep_schedules')
+     WHERE e.extname = 'qinglong_sched' AND t.tgenabled <> 'A'
+    UNION ALL
+    -- Foreign keys are held by internal triggers, which DISABLE TRIGGER ALL turns off.
+    SELECT 'triggers', format('foreign keys of %s are disabled', c.relname)
+      FROM pg_extension e
+      JOIN pg_depend d ON d.refclassid = 'pg_extension'::regclass AND d.refobjid = e.oid AND d.deptype = 'e'
+           AND d.classid = 'pg_class'::regclass
+      JOIN pg_class c ON c.oid = d.objid
+      JOIN pg_trigger t ON t.tgrelid = c.oid AND t.tgisinternal
+     WHERE e.extname = 'qinglong_sched'
+     GROUP BY c.relname
+    HAVING NOT bool_and(t.tgenabled = 'O')
+    UNION ALL
+    SELECT 'grants', g.finding FROM qinglong._grant_findings() g WHERE g.harmless
+$$;
+COMMENT ON FUNCTION qinglong._catalog_advice() IS
+    'Internal: what differs from what was shipped without keeping anything from scheduling';
 
 CREATE FUNCTION qinglong.ql_readiness(OUT ready boolean, OUT code text, OUT findings text[])
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp
@@ -240,7 +269,12 @@ BEGIN
     END IF;
     ready := found = '{}';
     code := CASE WHEN ready THEN 'ready' ELSE split_part(found[1], ':', 1) END;
-    -- Not the database's fault, and replicas over SQL go on: reported, but ready.
+    -- What follows is reported, and keeps nothing from scheduling.
+    found := found || ARRAY(
+        SELECT left(format('%s: %s', a.code, a.finding), 256)
+          FROM qinglong._catalog_advice() a
+         ORDER BY a.code DESC, a.finding COLLATE "C"
+         LIMIT GREATEST(0, 30 - cardinality(found)));
     IF qinglong._worker_slots_exhausted() THEN
         found := found || 'worker_slots_exhausted'::text;
     END IF;
