@@ -96,10 +96,21 @@ void back_off(const ScheduleClaim& claim, const pg::PgError& error) {
         report(claim, "failed and is tried again later", "SQLSTATE " + state);
 }
 
-struct Batch {
-    std::vector<ScheduleClaim> claims;
-    std::vector<Admission> results;
-};
+// A claim that lost to somebody else's row lock may still be valid: the occurrence must not wait for its lease.
+void give_back(std::span<const ScheduleClaim> claims, std::span<const Admission> results) {
+    const auto raced = [](const Admission& result) { return result.status == Admission::Status::raced; };
+    if (std::none_of(results.begin(), results.end(), raced))
+        return;
+    pg::PgError ignored{}; // then the lease ends it
+    (void)in_transaction(
+        pg::IsolationLevel::read_committed,
+        [&] {
+            for (std::size_t i = 0; i < claims.size(); ++i)
+                if (raced(results[i]))
+                    store::release_claim(claims[i]);
+        },
+        ignored);
+}
 
 // Admits a batch; when even repeated tries fail, in smaller ones, so that no claim is left to its lease.
 void admit(std::span<const ScheduleClaim> claims, std::span<Admission> results, const CycleOptions& options) {
@@ -197,6 +208,7 @@ CycleSummary run_cycle(const CycleOptions& options) {
 
         std::vector<Admission> results(claims.size());
         admit_patiently(claims, results, options);
+        give_back(claims, results);
         for (std::size_t i = 0; i < claims.size(); ++i)
             count(claims[i], results[i], summary);
     }

@@ -21,6 +21,7 @@ struct Work {
 
     // Evaluated before anything is locked.
     bool readings_hold = false; // expression, timezone and misfire_policy are those of the claim's spec
+    bool seen = false;          // the row was seen with the claim's token
     bool has_uncounted = false; // spans of the row are still to be counted
     std::optional<Damage> damage;
     TriggerSpec spec = {};
@@ -29,6 +30,7 @@ struct Work {
     core::Passed passed = {};
 
     // Read under the row lock.
+    bool busy = false; // somebody else holds it
     Datum row_id = 0;
     std::string task_name;
     std::string task_reference;
@@ -112,6 +114,7 @@ SELECT i.ord, s.xmin, s.claim_token, s.uncounted <> '{}'::int8multirange
         Work& work = *works[static_cast<std::size_t>(row.bigint(0) - 1)];
         if (row.null(2) || !pg::operator_equal(row.uuid(2), work.claim->claim_token))
             continue; // the lock will tell
+        work.seen = true;
         if (TransactionIdIsCurrentTransactionId(DatumGetTransactionId(row.datum(1))))
             fail(work,
                  {ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, "claim must be committed first",
@@ -178,10 +181,13 @@ SELECT i.ord, s.ctid, s.trigger_revision, s.next_fire_at_ms, s.state_version, s.
     const pg::Rows rows = pg::execute(statement, {projects, triggers});
     const std::int64_t now = pg::clock_ms();
     std::vector<bool> locked(works.size(), false);
+    for (Work* work : works)
+        work->busy = true;
     for (std::uint64_t i = 0; i < rows.size(); ++i) {
         const pg::Row row(rows, i);
         const auto index = static_cast<std::size_t>(row.bigint(0) - 1);
         Work& work = *works[index];
+        work.busy = false;
         if (!same_row(*work.claim, row) || now >= work.claim->claim_expires_at_ms)
             continue;
         work.row_id = row.datum(1);
@@ -495,9 +501,16 @@ UPDATE qinglong.trigger_schedules s
         throw pg::SqlError{ERRCODE_INTERNAL_ERROR, "a locked schedule row could not be updated"};
 }
 
-// The fenced part: lock, look at the clock, compare, write. All or nothing for the set.
-void admit_set(Set set) {
+bool any_busy(Set set) {
+    return std::any_of(set.begin(), set.end(), [](const Work* work) { return work->busy && work->seen; });
+}
+
+// The fenced part: lock, look at the clock, compare, write. All or nothing for the set. A set that must not be
+// busy is given up as soon as one of its rows is.
+void admit_set(Set set, bool may_be_busy) {
     const std::int64_t now = lock_rows(set);
+    if (!may_be_busy && any_busy(set))
+        throw pg::SqlError{ERRCODE_LOCK_NOT_AVAILABLE, "a schedule row is busy"};
     compare_heads(set, now);
 
     std::vector<Work*> damaged, advancing, admitting;
@@ -541,18 +554,8 @@ bool concerns_all(const pg::PgError& error) {
            code == ERRCODE_INSUFFICIENT_PRIVILEGE || code == ERRCODE_READ_ONLY_SQL_TRANSACTION;
 }
 
-// Admits a set in a subtransaction; when it fails, halves it until the bad row stands alone. Depth is at
-// most 8.
-void admit_or_split(Set set) {
-    const std::vector<Work*> works = undone(set);
-    if (works.empty())
-        return;
-    pg::PgError failure{};
-    if (pg::in_subtransaction([&] { admit_set(set); }, failure))
-        return;
-    if (is_serialization_abort(failure))
-        throw failure;
-    // What the set had decided was rolled back with it.
+// What a set had decided was rolled back with it.
+void forget(const std::vector<Work*>& works) {
     for (Work* work : works) {
         work->done = false;
         work->existed = false;
@@ -561,6 +564,43 @@ void admit_or_split(Set set) {
                              std::strncmp(work->damage->code, "execution_", 10) == 0))
             work->damage.reset(); // found under the lock: to be found again
     }
+}
+
+// A claim that another replica is just taking locks, for a moment, rows whose claim it then finds to be ours. Such
+// a row is not lost: the set is tried again, in pauses that hold no lock. Answers whether the set is settled.
+bool admit_when_free(Set set) {
+    constexpr int kTries = 6;
+    const std::vector<Work*> works = undone(set);
+    for (int tries = 0; tries < kTries && !works.empty(); ++tries) {
+        pg::PgError failure{};
+        if (pg::in_subtransaction([&] { admit_set(set, false); }, failure))
+            return true;
+        if (is_serialization_abort(failure))
+            throw failure;
+        const bool busy = failure.data->sqlerrcode == ERRCODE_LOCK_NOT_AVAILABLE && any_busy(set);
+        forget(works);
+        if (!busy)
+            return false;
+        pg::pgcall([&] {
+            pg_usleep(1000L << tries);
+            CHECK_FOR_INTERRUPTS();
+        });
+    }
+    return works.empty();
+}
+
+// Admits a set in a subtransaction; when it fails, halves it until the bad row stands alone. Depth is at
+// most 8.
+void admit_or_split(Set set) {
+    const std::vector<Work*> works = undone(set);
+    if (works.empty())
+        return;
+    pg::PgError failure{};
+    if (pg::in_subtransaction([&] { admit_set(set, true); }, failure))
+        return;
+    if (is_serialization_abort(failure))
+        throw failure;
+    forget(works);
     if (works.size() == 1 || concerns_all(failure)) {
         for (Work* work : works) {
             if (is_row_conflict(failure)) {
@@ -618,8 +658,23 @@ std::vector<Admission> admit_claims(const std::vector<ScheduleClaim>& claims, st
     inspect(undone(order));
     for (Work* work : undone(order))
         prepare(*work, grace_ms, given);
-    admit_or_split(order);
+    if (!admit_when_free(order))
+        admit_or_split(order);
     return results;
+}
+
+void release_claim(const ScheduleClaim& claim) {
+    static pg::Statement statement =
+        pg::statement<TEXTOID, TEXTOID, INT8OID, UUIDOID, INT8OID, INT8OID>(R"(
+UPDATE qinglong.trigger_schedules s
+   SET claim_owner = NULL, claim_token = NULL, claim_expires_at_ms = NULL,
+       state_version = s.state_version + 1, updated_at_ms = GREATEST(s.updated_at_ms, $6)
+ WHERE s.project_id = $1 AND s.trigger_id = $2 AND s.state_version = $3 AND s.claim_token = $4
+   AND s.claim_version = $5)");
+    (void)pg::execute(statement, {pg::value(std::string_view(claim.project_id)),
+                                  pg::value(std::string_view(claim.trigger_id)),
+                                  pg::value(claim.state_version), pg::value(claim.claim_token),
+                                  pg::value(claim.claim_version), pg::value(pg::clock_ms())});
 }
 
 bool back_off(const ScheduleClaim& claim, const std::string& fault_code, std::int64_t least_delay_ms) {

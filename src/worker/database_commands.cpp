@@ -77,7 +77,7 @@ Oid wanted_database(const Node* statement) {
     if (name == nullptr)
         return InvalidOid;
     const Oid oid = get_database_oid(name, true);
-    if (!OidIsValid(oid) || (creates && !have_createdb_privilege()) ||
+    if (!OidIsValid(oid) || (creates && !pg::may_create_databases()) ||
         !(pg::owns_database(oid, GetUserId()) || (copies && is_template(oid))))
         return InvalidOid;
     return oid;

@@ -33,6 +33,16 @@ inline bool owns_database(Oid database, Oid role) {
 }
 #endif
 
+// The server's own have_createdb_privilege() came with a minor release of 15.
+inline bool may_create_databases() {
+    HeapTuple const role = SearchSysCache1(AUTHOID, ObjectIdGetDatum(GetUserId()));
+    if (!HeapTupleIsValid(role))
+        return false;
+    const bool may = reinterpret_cast<Form_pg_authid>(GETSTRUCT(role))->rolcreatedb;
+    ReleaseSysCache(role);
+    return may || superuser();
+}
+
 // AllocSetContextCreate() is a statement expression.
 inline MemoryContext new_context(MemoryContext parent, const char* name) {
     return AllocSetContextCreateInternal(parent, name, ALLOCSET_DEFAULT_SIZES);
