@@ -545,15 +545,16 @@ std::optional<TriggerHead> lock_trigger_head(const std::string& project_id, cons
 // Occurrences may pass until the publication time is known, so the ones that are near are kept as a list.
 struct Leftover {
     std::optional<std::int64_t> state_version; // of the row that was looked at; nothing where there is none
+    std::int64_t reached_ms = 0;               // counted before it, listed from it on
     std::uint64_t counted = 0;
     std::vector<std::int64_t> upcoming_ms;
     bool upcoming_complete = true; // no occurrence follows the list soon enough to matter
 
-    // Occurrences before that time; nothing when the list does not reach so far.
-    std::optional<std::int64_t> before(std::int64_t published_at_ms) const {
+    // Occurrences before the next revision begins; nothing when that cannot be told without looking again.
+    std::optional<std::int64_t> before(std::int64_t begin_ms) const {
         const auto passed = static_cast<std::uint64_t>(
-            std::lower_bound(upcoming_ms.begin(), upcoming_ms.end(), published_at_ms) - upcoming_ms.begin());
-        if (passed == upcoming_ms.size() && !upcoming_complete)
+            std::lower_bound(upcoming_ms.begin(), upcoming_ms.end(), begin_ms) - upcoming_ms.begin());
+        if (begin_ms < reached_ms || (passed == upcoming_ms.size() && !upcoming_complete))
             return std::nullopt;
         return static_cast<std::int64_t>(std::min(counted + passed, core::kCountCap));
     }
@@ -610,7 +611,9 @@ class TriggerPublication {
         static pg::Statement select = pg::statement<TEXTOID, TEXTOID>(
             "SELECT s.state_version, s.eligible AND NOT s.finished, COALESCE(s.next_fire_at_ms, "
             "r.created_at_ms),"
-            "       GREATEST(t.updated_at_ms, s.updated_at_ms, s.last_scheduled_at_ms) + 1, r.spec_json,"
+            "       GREATEST(t.updated_at_ms + 1, s.updated_at_ms, s.last_scheduled_at_ms + 1, "
+            "r.created_at_ms + 1),"
+            "       r.spec_json,"
             "       lower(u.span), upper(u.span)"
             "  FROM qinglong.trigger_schedules s"
             "  JOIN qinglong.triggers t ON t.project_id = s.project_id AND t.trigger_id = s.trigger_id"
@@ -642,10 +645,11 @@ class TriggerPublication {
         if (!first.boolean(1))
             return;
         const std::int64_t base = first.bigint(2);
-        const std::int64_t reached = std::max({pg::clock_ms(), first.bigint(3), base});
+        const std::int64_t reached = begin_of(pg::clock_ms(), first.bigint(3));
         count(base, reached);
+        leftover_.reached_ms = reached;
         constexpr std::size_t kList = 60;
-        for (std::int64_t at = reached - 1; leftover_.upcoming_ms.size() < kList;) {
+        for (std::int64_t at = std::max(base, reached) - 1; leftover_.upcoming_ms.size() < kList;) {
             const auto next = spec.schedule.next(at);
             if (!next)
                 return;
@@ -676,7 +680,8 @@ class TriggerPublication {
         auto head = lock_trigger_head(content_.project_id, content_.trigger_id);
         const bool missing = !head && !expected_;
         bool created = false;
-        std::int64_t published_at_ms = pg::clock_ms();
+        std::int64_t now = pg::clock_ms();
+        std::int64_t published_at_ms = now;
         if (missing) {
             created = insert_head(published_at_ms);
             if (!created)
@@ -696,16 +701,19 @@ class TriggerPublication {
         }
         require_pin(task_revision);
 
-        if (!created)
-            published_at_ms = std::max({pg::clock_ms(), head->updated_at_ms + 1, floor_ms,
-                                        revision_time(head->current_revision) + 1});
-        const auto skipped = leftover_.before(published_at_ms);
+        if (!created) {
+            now = pg::clock_ms();
+            published_at_ms =
+                std::max({now, head->updated_at_ms + 1, floor_ms, revision_time(head->current_revision) + 1});
+        }
+        const std::int64_t begin_ms = begin_of(now, published_at_ms);
+        const auto skipped = leftover_.before(begin_ms);
         if (!skipped)
             retry(moved);
 
         insert_revision(published_at_ms);
         // The schedule row before the head: the head's table trigger then finds nothing left to do.
-        put_schedule(state_version.has_value(), published_at_ms, *skipped);
+        put_schedule(state_version.has_value(), begin_ms, begin_ms != published_at_ms, *skipped);
         if (!created) {
             static pg::Statement advance = pg::statement<TEXTOID, TEXTOID, INT4OID, INT8OID>(
                 "UPDATE qinglong.triggers SET current_revision = $3, updated_at_ms = $4"
@@ -793,8 +801,15 @@ class TriggerPublication {
                              value(digest_), value(published_at_ms)});
     }
 
+    // Where the schedule of a revision of that time begins: there, but it does not wait for the time of a
+    // clock that was ahead; publications go on from that one all the same.
+    static std::int64_t begin_of(std::int64_t now, std::int64_t published_at_ms) {
+        return published_at_ms > now + kLongestLeaseMs ? now : std::max(now, published_at_ms);
+    }
+
     // Every older claim of the trigger is dead once this commits.
-    void put_schedule(bool exists, std::int64_t published_at_ms, std::int64_t skipped) const {
+    void put_schedule(bool exists, std::int64_t begin_ms, bool before_its_revision,
+                      std::int64_t skipped) const {
         static pg::Statement insert =
             pg::statement<TEXTOID, TEXTOID, INT4OID, INT8OID, BOOLOID, INT8OID, INT4OID, INT8OID>(
                 "INSERT INTO qinglong.trigger_schedules (project_id, trigger_id, trigger_revision, "
@@ -814,13 +829,10 @@ class TriggerPublication {
         const bool eligible = content_.enabled && core::has_schedule(content_.spec.schema);
         const std::int64_t jitter_ms = eligible ? core::read_schedule(content_.spec).jitter_ms : 0;
         const auto delay_ms = static_cast<std::int32_t>(core::due_delay_ms(content_.trigger_id, jitter_ms));
-        // After a clock that was ahead, publications go on from there; the schedule does not wait for it.
-        const std::int64_t now = pg::clock_ms();
-        const bool ahead = published_at_ms > now + kLongestLeaseMs;
         pg::execute(exists ? update : insert,
                     {value(content_.project_id), value(content_.trigger_id), value(content_.revision),
-                     value(ahead ? now : published_at_ms), value(eligible), value(skipped), value(delay_ms),
-                     ahead ? value(now) : pg::Value()});
+                     value(begin_ms), value(eligible), value(skipped), value(delay_ms),
+                     before_its_revision ? value(begin_ms) : pg::Value()});
     }
 
     TriggerContent content_;

@@ -26,17 +26,22 @@ SELECT skipped FROM pg_temp.republish('t', '0 0 1 1 *');
 -- A cursor in the future: nothing was due.
 UPDATE qinglong.trigger_schedules SET next_fire_at_ms = 9000000000000000;
 SELECT skipped FROM pg_temp.republish('t', '0 0 2 1 *');
--- The instant of the publication belongs to the new revision, whatever it is. Times ahead of the clock make it certain.
-UPDATE qinglong.trigger_schedules SET last_scheduled_at_ms = 5000000000000 * 1000 - 1, next_fire_at_ms = 9000000000000000;
-SELECT skipped, published_at_ms FROM pg_temp.republish('t', '*/10 * * * * *');
-UPDATE qinglong.trigger_schedules SET next_fire_at_ms = 4999999990000000, updated_at_ms = 5000000000000000,
-       last_scheduled_at_ms = NULL;
-UPDATE qinglong.triggers SET updated_at_ms = 5000000000000000 - 1;
+-- The instant of the publication belongs to the new revision. A floor a little ahead of the clock makes it certain.
+SELECT (trunc(extract(epoch FROM clock_timestamp()) / 10)::bigint + 4) * 10000 AS then_ms \gset
+UPDATE qinglong.trigger_schedules SET last_scheduled_at_ms = :then_ms - 1, next_fire_at_ms = 9000000000000000;
+SELECT skipped, published_at_ms - :then_ms AS at FROM pg_temp.republish('t', '*/10 * * * * *');
+UPDATE qinglong.trigger_schedules SET next_fire_at_ms = :then_ms - 20000, last_scheduled_at_ms = NULL;
+UPDATE qinglong.triggers SET updated_at_ms = :then_ms - 1;
 ALTER TABLE qinglong.trigger_revisions DISABLE TRIGGER immutable_row;
-UPDATE qinglong.trigger_revisions SET created_at_ms = least(created_at_ms, 5000000000000000 - 1);
-SELECT skipped, published_at_ms FROM pg_temp.republish('t', '*/5 * * * * *');
-SELECT skipped, published_at_ms FROM pg_temp.republish('t', '* * * * * *'); -- one ms later: that instant was due and is left behind
-SELECT skipped, published_at_ms FROM pg_temp.republish('t', '*/2 * * * * *');
+UPDATE qinglong.trigger_revisions SET created_at_ms = least(created_at_ms, :then_ms - 1);
+SELECT skipped, published_at_ms - :then_ms AS at FROM pg_temp.republish('t', '*/5 * * * * *');
+SELECT skipped, published_at_ms - :then_ms AS at FROM pg_temp.republish('t', '* * * * * *'); -- a ms later that instant is left behind
+SELECT skipped, published_at_ms - :then_ms AS at FROM pg_temp.republish('t', '*/2 * * * * *');
+-- Where a clock that was far ahead left its mark, only what was due by now is counted: the rest is still to come.
+UPDATE qinglong.triggers SET updated_at_ms = 9000000000000000;
+UPDATE qinglong.trigger_schedules SET next_fire_at_ms = :now_ms - 3600000, updated_at_ms = 0;
+SELECT skipped BETWEEN 1800 AND 2400 AS counted FROM pg_temp.republish('t', '* * * * *');
+SELECT skipped <= 1 AS counted FROM pg_temp.republish('t', '0 0 1 1 *');
 
 -- Quarantined rows are counted too.
 SELECT status FROM qinglong.ql_schedule('q', '* * * * *', 'true');

@@ -18,7 +18,7 @@ SELECT task_id, task_revision, spec_json, enabled FROM qinglong.trigger_revision
 -- The same call again changes nothing.
 CREATE TEMP TABLE before AS SELECT * FROM qinglong.trigger_schedules;
 SELECT status, trigger_revision, next_fire_at > now() AS ahead FROM qinglong.ql_schedule('nightly', ' 0 0  1 1 * ', 'echo one', 'utc', 'skip', 'default');
-TABLE before EXCEPT TABLE qinglong.trigger_schedules;
+SELECT count(*) AS changed FROM (TABLE before EXCEPT TABLE qinglong.trigger_schedules) x;
 -- A different one publishes the next revision of what differs.
 SELECT status, trigger_revision FROM qinglong.ql_schedule('nightly', '0 0 1 1 *', 'echo one', misfire_policy => 'fire_once');
 SELECT status, trigger_revision FROM qinglong.ql_schedule('nightly', '0 0 1 1 *', 'echo two', misfire_policy => 'fire_once');

@@ -44,13 +44,15 @@ UPDATE qinglong.trigger_schedules SET last_scheduled_at_ms = 9000000000000000;
 SELECT status, revision FROM qinglong.ql_trigger_publish('p', 'tr', 'task', 1, :'d1', pg_temp.cron('0 0 1 1 *'), 3);
 SELECT max(created_at_ms) FROM qinglong.trigger_revisions;
 SELECT status, revision FROM qinglong.ql_trigger_publish('p', 'tr', 'task', 1, :'d1', pg_temp.cron('0 0 1 1 *'), 4);
-UPDATE qinglong.trigger_schedules SET updated_at_ms = 9000000000000100;
+UPDATE qinglong.trigger_schedules SET updated_at_ms = 9000000000000100; -- as a clock that was ahead leaves it
 SELECT status, revision FROM qinglong.ql_trigger_publish('p', 'tr', 'task', 1, :'d1', pg_temp.cron('0 0 1 1 *'), 5);
 UPDATE qinglong.triggers SET updated_at_ms = 9000000000000200;
 SELECT status, revision FROM qinglong.ql_trigger_publish('p', 'tr', 'task', 1, :'d1', pg_temp.cron('0 0 1 1 *'), 6);
 SELECT revision, created_at_ms FROM qinglong.trigger_revisions WHERE revision > 3 ORDER BY 1;
-SELECT trigger_revision, updated_at_ms, last_scheduled_at_ms FROM qinglong.trigger_schedules;
 SELECT updated_at_ms FROM qinglong.triggers;
+-- The schedule itself does not wait for a time that far ahead.
+SELECT trigger_revision, next_fire_at_ms = updated_at_ms AS from_now, last_scheduled_at_ms,
+       abs(updated_at_ms / 1000.0 - extract(epoch FROM clock_timestamp())) < 60 AS now FROM qinglong.trigger_schedules;
 
 -- A trigger of another schema is kept, but nobody here can schedule it.
 SELECT status, revision FROM qinglong.ql_trigger_publish('p', 'foreign', 'task', 1, :'d1', '{"schema": "example.org/webhook@v1", "config": {"path": "/x"}}');
@@ -113,7 +115,7 @@ SELECT z, r.* FROM unnest(ARRAY['Europe/Berln', 'UTC+3', 'posix/UTC', 'localtime
     LATERAL pg_temp.refused(format('SELECT qinglong.ql_trigger_publish(%L, %L, %L, 1, %L, %L)', 'p', 'x', 'other', :'other', pg_temp.cron('0 0 1 1 *', z))) r;
 SELECT * FROM pg_temp.refused(format('SELECT qinglong.ql_trigger_publish(%L, %L, %L, 1, %L, %L)', 'p', 'x', 'other', :'other', pg_temp.cron('0 0 1 1 *', 'UTC', 'all')));
 SELECT * FROM pg_temp.refused(format('SELECT qinglong.ql_trigger_publish(%L, %L, %L, 1, %L, %L)', 'p', 'x', 'other', :'other', '{"schema": "qinglong/cron@v1", "config": {"expression": "0 0 1 1 *", "timezone": "UTC"}}'));
-SELECT * FROM pg_temp.refused(format('SELECT qinglong.ql_trigger_publish(%L, %L, %L, 1, %L, %L)', 'p', 'x', 'other', :'other', '{"schema": "qinglong/interval@v1", "config": {}}'));
+SELECT * FROM pg_temp.refused(format('SELECT qinglong.ql_trigger_publish(%L, %L, %L, 1, %L, %L)', 'p', 'x', 'other', :'other', '{"schema": "qinglong/lunar@v1", "config": {}}'));
 \x
 -- Refusals wrote nothing.
 SELECT trigger_id, max(revision) FROM qinglong.trigger_revisions GROUP BY 1 ORDER BY 1;
