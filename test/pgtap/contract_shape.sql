@@ -66,6 +66,9 @@ INSERT INTO functions VALUES
 ('ql_admit_batch', 'claims qinglong.schedule_claim[]', 'SETOF qinglong.schedule_admission', 'v', 'u', false),
 ('ql_schedule_once', 'IN owner_id text, INOUT summary qinglong.cycle_summary DEFAULT NULL::qinglong.cycle_summary, IN lease_ms integer DEFAULT NULL::integer, IN max_claims integer DEFAULT NULL::integer', NULL, 'v', 'u', false),
 ('ql_next_occurrence', 'expression text, timezone text, after timestamp with time zone DEFAULT now()', 'timestamp with time zone', 's', 's', false),
+('ql_explain_schedule', 'expression text, timezone text, after timestamp with time zone DEFAULT now(), count integer DEFAULT 10', 'TABLE(occurrence timestamp with time zone, local_time text, utc_offset interval, note text)', 's', 's', false),
+('ql_describe_schedule', 'expression text', 'text', 'i', 's', false),
+('ql_explain_trigger', 'project_id text, trigger_id text, count integer DEFAULT 10', 'TABLE(occurrence timestamp with time zone, local_time text, utc_offset interval, note text)', 'v', 'u', true),
 ('ql_occurrences', 'expression text, timezone text, after timestamp with time zone DEFAULT now(), count integer DEFAULT 5', 'SETOF timestamp with time zone', 's', 's', false),
 ('ql_grant', 'role regrole, kind text', 'void', 'v', 'u', false),
 ('ql_revoke', 'role regrole, kind text', 'void', 'v', 'u', false),
@@ -84,7 +87,7 @@ SELECT set_eq($$SELECT proname::text FROM pg_proc WHERE pronamespace = 'qinglong
 
 -- Few functions run with the owner's rights; each has a fixed path, without temporary objects first.
 SELECT set_eq($$SELECT proname::text FROM pg_proc WHERE pronamespace = 'qinglong'::regnamespace AND prosecdef$$,
-              ARRAY['ql_project_put', '_begin_publication', 'ql_check', 'recovery_candidates'],
+              ARRAY['ql_project_put', '_begin_publication', 'ql_check', 'recovery_candidates', 'ql_explain_trigger'],
               'the security definer functions are these');
 SELECT is_empty($$SELECT oid::regprocedure FROM pg_proc WHERE pronamespace = 'qinglong'::regnamespace
                      AND (prosecdef OR prolang <> (SELECT oid FROM pg_language WHERE lanname = 'c'))

@@ -68,7 +68,7 @@ SELECT c.relname::text AS name, c.relkind, (SELECT attname FROM pg_attribute WHE
 CREATE TEMP TABLE expected (role text, name text, verbs text);
 INSERT INTO expected
 SELECT role, string_to_table(names, ' '), verbs FROM (VALUES
-    ('runtime', 'projects runs run_attempts', 'SIU'),
+    ('runtime', 'projects runs run_attempts zone_data', 'SIU'),
     ('runtime', 'run_events', 'SI'),
     ('runtime', 'trigger_schedules', 'SU'),
     ('runtime', 'task_definitions task_definition_revisions task_execution_revisions triggers trigger_revisions identity schedules', 'S'),
@@ -119,12 +119,12 @@ SELECT p.proname::text AS name,
 
 CREATE TEMP TABLE expected_functions AS
 SELECT role, string_to_table(names, ' ') AS name FROM (VALUES
-    ('runtime', 'ql_claim ql_decide ql_admit ql_admit_batch ql_schedule_once recovery_candidates'),
-    ('admin', 'ql_project_put ql_task_publish ql_trigger_publish ql_schedule ql_unschedule ql_release_quarantine ql_hold ql_release_hold ql_check'),
-    ('monitor', 'ql_check recovery_candidates'),
-    ('member', 'ql_check recovery_candidates')) e (role, names)
+    ('runtime', 'ql_claim ql_decide ql_admit ql_admit_batch ql_schedule_once ql_explain_trigger recovery_candidates'),
+    ('admin', 'ql_project_put ql_task_publish ql_trigger_publish ql_schedule ql_unschedule ql_release_quarantine ql_hold ql_release_hold ql_check ql_explain_trigger'),
+    ('monitor', 'ql_check ql_explain_trigger recovery_candidates'),
+    ('member', 'ql_check ql_explain_trigger recovery_candidates')) e (role, names)
 UNION
-SELECT role, string_to_table('ql_readiness ql_next_occurrence ql_occurrences', ' ') FROM actor WHERE role NOT IN ('guest', 'stranger');
+SELECT role, string_to_table('ql_readiness ql_next_occurrence ql_occurrences ql_explain_schedule ql_describe_schedule', ' ') FROM actor WHERE role NOT IN ('guest', 'stranger');
 
 SELECT is(attempt('regress_m_' || a.role, f.call),
           CASE WHEN EXISTS (SELECT FROM expected_functions e WHERE e.role = a.role AND e.name = f.name)
