@@ -177,8 +177,10 @@ std::array<pg::Value, kClaimFieldCount> claim_fields(const store::ScheduleClaim&
 std::array<pg::Value, 10> admission_fields(const store::ScheduleClaim& claim,
                                            const store::Admission& admission) {
     std::array<pg::Value, 10> fields;
-    fields[0] = pg::value(std::string_view(claim.project_id));
-    fields[1] = pg::value(std::string_view(claim.trigger_id));
+    if (!claim.project_id.empty())
+        fields[0] = pg::value(std::string_view(claim.project_id));
+    if (!claim.trigger_id.empty())
+        fields[1] = pg::value(std::string_view(claim.trigger_id));
     fields[2] = pg::value(std::string_view(name_of(admission.status)));
     if (admission.decision) {
         fields[3] = pg::value(std::string_view(name_of(admission.decision->disposition)));
@@ -272,20 +274,43 @@ QL_FUNCTION(ql_admit_batch) {
     });
     if (count > kMostClaims)
         throw invalid("too many claims", "At most 256 claims are admitted at once.");
+    // A claim that cannot be read fails by itself, like any other.
     std::vector<store::ScheduleClaim> claims;
+    std::vector<std::optional<pg::PgError>> unreadable(static_cast<std::size_t>(count));
     for (int i = 0; i < count; ++i) {
         if (nulls[i])
             throw invalid("claims must not contain null");
-        claims.push_back(read_claim(elements[i]));
+        try {
+            claims.push_back(read_claim(elements[i]));
+        } catch (const pg::SqlError& error) {
+            unreadable[static_cast<std::size_t>(i)] = pg::to_pg_error(error);
+        }
     }
     pg::begin_result_set(fcinfo);
-    if (claims.empty())
+    if (count == 0)
         return 0;
     pg::with_spi([&] {
         store::require_ready();
-        const auto results = store::admit_claims(claims, settings::misfire_grace_ms);
-        for (std::size_t i = 0; i < claims.size(); ++i)
-            pg::add_result_row(fcinfo, admission_fields(claims[i], results[i]));
+        std::vector<store::Admission> results;
+        if (!claims.empty())
+            results = store::admit_claims(claims, settings::misfire_grace_ms);
+        std::size_t next = 0;
+        for (int i = 0; i < count; ++i) {
+            const auto& failure = unreadable[static_cast<std::size_t>(i)];
+            if (!failure) {
+                pg::add_result_row(fcinfo, admission_fields(claims[next], results[next]));
+                ++next;
+                continue;
+            }
+            const pg::Composite fields(elements[i]);
+            store::ScheduleClaim claim;
+            claim.project_id = fields.string(0).value_or("");
+            claim.trigger_id = fields.string(1).value_or("");
+            store::Admission failed;
+            failed.status = store::Admission::Status::failed;
+            failed.failure = failure;
+            pg::add_result_row(fcinfo, admission_fields(claim, failed));
+        }
     });
     return 0;
 }

@@ -154,7 +154,10 @@ SELECT * FROM qinglong.ql_admit_batch((SELECT array_agg(c) FROM t.claims, genera
 ROLLBACK TO s;
 SELECT * FROM qinglong.ql_admit_batch((SELECT array_agg(c) || NULL::qinglong.schedule_claim FROM t.claims WHERE name = 'b3'));
 ROLLBACK TO s;
-SELECT * FROM qinglong.ql_admit_batch((SELECT array_agg(c) || ROW(NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)::qinglong.schedule_claim FROM t.claims WHERE name = 'b3'));
+-- a claim that cannot be read fails by itself
+SELECT project_id, trigger_id, status, sqlstate, message
+  FROM qinglong.ql_admit_batch((SELECT ARRAY[ROW(NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)::qinglong.schedule_claim,
+                                             c, jsonb_populate_record(c, '{"next_fire_at_ms": -1}')] FROM t.claims WHERE name = 'b3'));
 ROLLBACK TO s;
 SELECT status FROM qinglong.ql_admit_batch((SELECT ARRAY[[c], [c]] FROM t.claims WHERE name = 'b3')); -- any shape of array
 COMMIT;
@@ -206,6 +209,16 @@ DELETE FROM qinglong.run_attempts a USING qinglong.runs r WHERE r.id = a.run_id 
 SELECT trigger_id, status FROM qinglong.ql_admit_batch((SELECT array_agg(c ORDER BY name) FROM t.claims WHERE name IN ('b1', 'b2-new', 'b3')));
 COMMIT;
 SELECT trigger_id, cursor, admitted, coalesced FROM t.rows WHERE trigger_id IN ('b1', 'b2-new', 'b3') ORDER BY 1;
+
+-- Odd names and a large spec go through the text form of a claim unharmed.
+SELECT E'a"b\\c,(d) \u00e9''{}' AS odd, repeat('1,', 62) || '1' AS field \gset
+SELECT t.publish(:'odd', concat_ws(' ', :'field', :'field', :'field', :'field', :'field', :'field'), 'fire_once', 60000);
+UPDATE qinglong.trigger_schedules SET next_fire_at_ms = 3661000 WHERE trigger_id = :'odd';
+SELECT t.claim('odd', :'odd', 3662000);
+:serializable
+SELECT a.trigger_id, a.status, a.scheduled_for_ms FROM t.claims, qinglong.ql_admit((c::text)::qinglong.schedule_claim) a WHERE name = 'odd';
+COMMIT;
+SELECT r.idempotency_key, octet_length(v.spec_json::text) > 768 AS large FROM qinglong.runs r JOIN qinglong.trigger_revisions v USING (project_id, trigger_id) WHERE trigger_id = :'odd';
 
 -- quarantined: each kind of damage, with its reason; nothing else is written; republication heals.
 CREATE TABLE damages (id text PRIMARY KEY, expression text, damage text);

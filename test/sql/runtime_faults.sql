@@ -123,7 +123,7 @@ BEGIN
         COMMIT;
         CALL qinglong.ql_schedule_once('r1', s);
         SELECT fault_code, fault_count, retry_at_ms IS NOT NULL AS retry, claim_owner INTO r FROM qinglong.trigger_schedules WHERE trigger_id = 'c';
-        RAISE NOTICE '%: claimed %, fault % x %, retry %, claim %, tries %', state, s.claimed, r.fault_code, r.fault_count, r.retry, r.claim_owner, (SELECT last_value FROM tries);
+        RAISE NOTICE '%: claimed %, fault % x %, retry %, claim %, three tries %', state, s.claimed, r.fault_code, r.fault_count, r.retry, r.claim_owner, (SELECT last_value >= 3 FROM tries);
         DROP TRIGGER obstacle ON qinglong.runs;
         COMMIT;
     END LOOP;
