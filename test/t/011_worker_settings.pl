@@ -46,15 +46,14 @@ wait_for($node, $schedulers, 2, name => 'an empty list means all');
 # Whether at all. The functions work on.
 set('enabled', 'off');
 wait_for($node, $schedulers, 0, name => 'none when disabled');
-value($node, "SELECT qinglong.ql_schedule('once', '* * * * * *', 'true')");
-my $version = value($node, "SELECT claim_version FROM qinglong.trigger_schedules WHERE trigger_id = 'once'");
+value($node, "SELECT qinglong.ql_schedule('yearly', '0 0 1 1 *', 'true'), qinglong.ql_schedule('second', '* * * * * *', 'true')");
 value($node, "CALL qinglong.ql_schedule_once('me')");
-is(value($node, "SELECT claim_version FROM qinglong.trigger_schedules WHERE trigger_id = 'once'"), $version + 1,
+is(value($node, "SELECT claim_version FROM qinglong.trigger_schedules WHERE trigger_id = 'yearly'"), 1,
     'nobody but the client claims');
 set('enabled', 'on');
 wait_for($node, $schedulers, 2, name => 'enabled again');
-wait_for($node, "SELECT count(*) > 0 FROM qinglong.runs WHERE trigger_id = 'once'", 't', name => 'and at work');
-value($node, "SELECT qinglong.ql_unschedule('once')");
+wait_for($node, "SELECT count(*) > 0 FROM qinglong.runs WHERE trigger_id = 'second'", 't', name => 'and at work');
+value($node, "SELECT qinglong.ql_unschedule('second')");
 
 # No settings of others.
 value($node, join '; ', 'CREATE ROLE nobody', 'ALTER DATABASE postgres SET role = nobody',
