@@ -44,7 +44,7 @@ std::string trigger_name(const std::string& project_id, const std::string& trigg
 }
 [[noreturn]] void damaged(const std::string& message, const std::string& detail) {
     throw SqlError{pg::kDamaged, message, detail,
-                   "Run qinglong.ql_check() to see what is damaged, and restore the row from a backup."};
+                   "qinglong.ql_check() shows all that is damaged; publish the next revision with the right content."};
 }
 
 void check_argument(const char* name, const core::Fault& fault, const char* hint) {
@@ -1034,32 +1034,46 @@ std::optional<std::string> project_status(const std::string& project_id) {
     return project ? std::optional<std::string>(project->status) : std::nullopt;
 }
 
-std::optional<StoredTask> find_current_task(const std::string& project_id, const std::string& task_id) {
+std::optional<std::int32_t> find_task_head(const std::string& project_id, const std::string& task_id) {
     static pg::Statement select = pg::statement<TEXTOID, TEXTOID>(
         "SELECT current_revision FROM qinglong.task_definitions WHERE project_id = $1 AND task_id = $2");
     const pg::Rows rows = pg::execute(select, {value(project_id), value(task_id)});
-    if (rows.empty())
+    return rows.empty() ? std::nullopt : std::optional(pg::Row(rows, 0).integer(0));
+}
+
+// What read() finds; nothing where that is damaged: a damaged revision is replaced by the next one.
+template<typename F>
+auto unless_damaged(F read) -> decltype(read()) {
+    try {
+        return read();
+    } catch (const SqlError& error) {
+        if (error.sqlstate != pg::kDamaged)
+            throw;
         return std::nullopt;
-    return find_task_revision(project_id, task_id, pg::Row(rows, 0).integer(0));
+    }
 }
 
 // The task revision that does what is asked for, published if it is not the current one.
 Publication settle_task(TaskContent task) {
-    std::optional<std::int32_t> expected;
-    if (const auto current = find_current_task(task.project_id, task.task_id)) {
-        task.revision = current->content.revision;
-        if (pg::sha256_hex(core::task_digest_input(task)) == current->content_digest)
+    const auto head = find_task_head(task.project_id, task.task_id);
+    if (head) {
+        task.revision = *head;
+        const auto current = unless_damaged([&] {
+            auto stored = find_task_revision(task.project_id, task.task_id, *head);
+            return stored && find_execution_digest(*stored) ? stored : std::nullopt;
+        });
+        if (current && pg::sha256_hex(core::task_digest_input(task)) == current->content_digest)
             return {PublicationStatus::existing, task.revision, current->content_digest};
-        expected = task.revision;
     }
-    return TaskPublication(std::move(task), expected, std::nullopt).run();
+    return TaskPublication(std::move(task), head, std::nullopt).run();
 }
 
 Publication settle_trigger(TriggerContent trigger) {
     std::optional<std::int32_t> expected;
     if (const auto head = find_trigger_head(trigger.project_id, trigger.trigger_id)) {
         trigger.revision = head->current_revision;
-        const auto current = find_trigger_revision(trigger.project_id, trigger.trigger_id, trigger.revision);
+        const auto current = unless_damaged(
+            [&] { return find_trigger_revision(trigger.project_id, trigger.trigger_id, trigger.revision); });
         if (current && pg::sha256_hex(core::trigger_digest_input(trigger)) == current->content_digest)
             return {PublicationStatus::existing, trigger.revision, current->content_digest};
         expected = trigger.revision;
