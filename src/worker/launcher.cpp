@@ -226,10 +226,13 @@ void begin_sweep(Launcher& self, const List* list) {
     list_free(self.tried);
     self.tried = NIL;
     ListCell* cell;
+    List* kept = NIL;
     foreach (cell, self.answered) {
-        if (find_candidate(list, lfirst_oid(cell)) == nullptr)
-            self.answered = foreach_delete_current(self.answered, cell);
+        if (find_candidate(list, lfirst_oid(cell)) != nullptr)
+            kept = lappend_oid(kept, lfirst_oid(cell));
     }
+    list_free(self.answered);
+    self.answered = kept;
     self.next_sweep = self.now + kSweepMs;
     if (!shared->databases_exhausted)
         self.databases_warned = false;

@@ -59,6 +59,14 @@ void on_tick() {
 // --- errors
 // -----------------------------------------------------------------------------------------------------
 
+// HOLD_INTERRUPTS() and RESUME_INTERRUPTS() without ++ and -- of a volatile, which C++20 deprecates.
+void hold_interrupts() {
+    InterruptHoldoffCount = InterruptHoldoffCount + 1;
+}
+void resume_interrupts() {
+    InterruptHoldoffCount = InterruptHoldoffCount - 1;
+}
+
 // Runs body, and ends what it raised: aborts its transaction and answers false with the failure. The place
 // where every error of a scheduler ends. body may ereport and holds trivial objects only.
 template<typename F>
@@ -72,7 +80,7 @@ template<typename F>
     }
     PG_CATCH();
     {
-        HOLD_INTERRUPTS();
+        hold_interrupts();
         MemoryContextSwitchTo(self.context);
         disable_timeout(self.stop_timer, false);
         const ErrorData* const error = CopyErrorData();
@@ -82,7 +90,7 @@ template<typename F>
         AbortCurrentTransaction();
         LWLockReleaseAll();
         pgstat_report_activity(STATE_IDLE, nullptr);
-        RESUME_INTERRUPTS();
+        resume_interrupts();
     }
     PG_END_TRY();
     MemoryContextSwitchTo(self.context);
