@@ -43,8 +43,7 @@ struct Round {
     bool saturated;
 };
 
-// --- stopping
-// ---------------------------------------------------------------------------------------------------
+// --- stopping ---
 
 int ticks_while_stopping = 0;
 
@@ -56,8 +55,7 @@ void on_tick() {
     InterruptPending = 1;
 }
 
-// --- errors
-// -----------------------------------------------------------------------------------------------------
+// --- errors ---
 
 // HOLD_INTERRUPTS() and RESUME_INTERRUPTS() without ++ and -- of a volatile, which C++20 deprecates.
 void hold_interrupts() {
@@ -85,7 +83,10 @@ template<typename F>
         disable_timeout(self.stop_timer, false);
         const ErrorData* const error = CopyErrorData();
         failure.sqlstate = error->sqlerrcode;
-        strlcpy(failure.message, error->message != nullptr ? error->message : "", sizeof failure.message);
+        const char* const message = error->message != nullptr ? error->message : "";
+        const int length =
+            pg_mbcliplen(message, static_cast<int>(strlen(message)), sizeof failure.message - 1);
+        strlcpy(failure.message, message, static_cast<Size>(length) + 1);
         FlushErrorState();
         AbortCurrentTransaction();
         LWLockReleaseAll();
@@ -97,8 +98,7 @@ template<typename F>
     return done;
 }
 
-// --- a round
-// ----------------------------------------------------------------------------------------------------
+// --- a round ---
 
 InstalledExtension look(Scheduler& self) {
     StartTransactionCommand();
@@ -160,8 +160,7 @@ void sleep_until_due(const Scheduler& self, int most_ms, std::int64_t due_ms, bo
     }
 }
 
-// --- what is said
-// -----------------------------------------------------------------------------------------------
+// --- what is said ---
 
 void report_idle(Scheduler& self, const Failure& failure) {
     if (strcmp(self.idle_reason, failure.message) == 0)
@@ -188,8 +187,7 @@ int report_failure(Scheduler& self, const Failure& failure) {
     return self.pause_ms;
 }
 
-// --- the process
-// ------------------------------------------------------------------------------------------------
+// --- the process ---
 
 // Nothing that is set for a database or a role may change how a scheduler works.
 void pin_session() {
