@@ -43,8 +43,9 @@ std::string trigger_name(const std::string& project_id, const std::string& trigg
     throw SqlError{pg::kConflict, message, detail, hint};
 }
 [[noreturn]] void damaged(const std::string& message, const std::string& detail) {
-    throw SqlError{pg::kDamaged, message, detail,
-                   "qinglong.ql_check() shows all that is damaged; publish the next revision with the right content."};
+    throw SqlError{
+        pg::kDamaged, message, detail,
+        "qinglong.ql_check() shows all that is damaged; publish the next revision with the right content."};
 }
 
 void check_argument(const char* name, const core::Fault& fault, const char* hint) {
@@ -608,20 +609,18 @@ class TriggerPublication {
 
     void look_at_schedule() {
         leftover_ = {};
-        static pg::Statement select = pg::statement<TEXTOID, TEXTOID>(
-            "SELECT s.state_version, s.eligible AND NOT s.finished, COALESCE(s.next_fire_at_ms, "
-            "r.created_at_ms),"
-            "       GREATEST(t.updated_at_ms + 1, s.updated_at_ms, s.last_scheduled_at_ms + 1, "
-            "r.created_at_ms + 1),"
-            "       r.spec_json,"
-            "       lower(u.span), upper(u.span)"
-            "  FROM qinglong.trigger_schedules s"
-            "  JOIN qinglong.triggers t ON t.project_id = s.project_id AND t.trigger_id = s.trigger_id"
-            "  JOIN qinglong.trigger_revisions r"
-            "    ON r.project_id = s.project_id AND r.trigger_id = s.trigger_id AND r.revision = "
-            "s.trigger_revision"
-            "  LEFT JOIN LATERAL unnest(s.uncounted) AS u (span) ON true"
-            " WHERE s.project_id = $1 AND s.trigger_id = $2");
+        // A trigger may have many revisions: OFFSET 0 keeps the join from asking for less than the whole key.
+        static pg::Statement select = pg::statement<TEXTOID, TEXTOID>(R"(
+SELECT s.state_version, s.eligible AND NOT s.finished, COALESCE(s.next_fire_at_ms, r.created_at_ms),
+       GREATEST(t.updated_at_ms + 1, s.updated_at_ms, s.last_scheduled_at_ms + 1, r.created_at_ms + 1),
+       r.spec_json, lower(u.span), upper(u.span)
+  FROM qinglong.trigger_schedules s
+  JOIN qinglong.triggers t ON t.project_id = s.project_id AND t.trigger_id = s.trigger_id
+ CROSS JOIN LATERAL (SELECT v.created_at_ms, v.spec_json FROM qinglong.trigger_revisions v
+                      WHERE v.project_id = s.project_id AND v.trigger_id = s.trigger_id
+                        AND v.revision = s.trigger_revision OFFSET 0) r
+  LEFT JOIN LATERAL unnest(s.uncounted) AS u (span) ON true
+ WHERE s.project_id = $1 AND s.trigger_id = $2)");
         const pg::Rows rows = pg::execute(select, {value(content_.project_id), value(content_.trigger_id)});
         if (rows.empty())
             return;

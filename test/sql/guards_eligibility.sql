@@ -68,3 +68,17 @@ UPDATE qinglong.projects SET status = 'archived' WHERE id = 'default';
 RESET search_path;
 RESET session_replication_role;
 SELECT trigger_id, eligible FROM rows WHERE trigger_id IN ('c', 'd');
+
+-- Sweeps go by key, also where there are no statistics: a few rows are read for each trigger, not the project's.
+SELECT count(*) FROM generate_series(1, 300) n, LATERAL qinglong.ql_schedule('t' || n, '0 0 1 1 *', 'true', project_id => 'big');
+CREATE TEMP VIEW read_now AS
+    SELECT sum(idx_tup_fetch)::bigint AS rows FROM pg_stat_xact_user_tables WHERE schemaname = 'qinglong';
+BEGIN;
+UPDATE qinglong.projects SET status = 'archived' WHERE id = 'big';
+SELECT rows BETWEEN 300 AND 20 * 300 AS archived FROM read_now;
+UPDATE qinglong.projects SET status = 'active' WHERE id = 'big';
+SELECT rows BETWEEN 600 AND 40 * 300 AS active_again FROM read_now;
+UPDATE qinglong.task_definitions SET current_revision = 2 WHERE project_id = 'big' AND task_id = 't7';
+SELECT rows BETWEEN 600 AND 41 * 300 AS moved FROM read_now;
+SELECT count(*) FILTER (WHERE eligible) AS eligible FROM qinglong.trigger_schedules WHERE project_id = 'big';
+COMMIT;
