@@ -99,6 +99,13 @@ Rows execute_latest(Statement& statement, std::initializer_list<Value> values) {
     return run(statement, std::span<const Value>(values.begin(), values.size()), true);
 }
 
+void pause_ms(double ms) {
+    pgcall([&] {
+        pg_usleep(static_cast<long>(ms * 1000));
+        CHECK_FOR_INTERRUPTS();
+    });
+}
+
 std::uint64_t affected_rows() {
     return SPI_processed;
 }

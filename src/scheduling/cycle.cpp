@@ -28,11 +28,8 @@ bool worth_repeating(const pg::PgError& error) {
 }
 
 void pause_with_jitter(int tries) {
-    pg::pgcall([&] {
-        const double fraction = static_cast<double>(pg_prng_double(&pg_global_prng_state));
-        pg_usleep(static_cast<long>(1000.0 * (1 << tries) * (1.0 + fraction)));
-        CHECK_FOR_INTERRUPTS();
-    });
+    const double fraction = pg_prng_double(&pg_global_prng_state);
+    pg::pause_ms((1 << tries) * (1.0 + fraction));
 }
 
 // A transaction that another one has doomed raises at its end even when all of its work is rolled back.

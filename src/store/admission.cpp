@@ -581,10 +581,7 @@ bool admit_when_free(Set set) {
         forget(works);
         if (!busy)
             return false;
-        pg::pgcall([&] {
-            pg_usleep(1000L << tries);
-            CHECK_FOR_INTERRUPTS();
-        });
+        pg::pause_ms(1 << tries);
     }
     return works.empty();
 }
@@ -666,11 +663,18 @@ std::vector<Admission> admit_claims(const std::vector<ScheduleClaim>& claims, st
 void release_claim(const ScheduleClaim& claim) {
     static pg::Statement statement =
         pg::statement<TEXTOID, TEXTOID, INT8OID, UUIDOID, INT8OID, INT8OID>(R"(
+WITH mine AS MATERIALIZED (
+    SELECT s.ctid AS row_id
+      FROM qinglong.trigger_schedules s
+     WHERE s.project_id = $1 AND s.trigger_id = $2 AND s.state_version = $3 AND s.claim_token = $4
+       AND s.claim_version = $5
+       FOR NO KEY UPDATE SKIP LOCKED
+)
 UPDATE qinglong.trigger_schedules s
    SET claim_owner = NULL, claim_token = NULL, claim_expires_at_ms = NULL,
        state_version = s.state_version + 1, updated_at_ms = GREATEST(s.updated_at_ms, $6)
- WHERE s.project_id = $1 AND s.trigger_id = $2 AND s.state_version = $3 AND s.claim_token = $4
-   AND s.claim_version = $5)");
+  FROM mine m
+ WHERE s.ctid = m.row_id)");
     (void)pg::execute(statement, {pg::value(std::string_view(claim.project_id)),
                                   pg::value(std::string_view(claim.trigger_id)),
                                   pg::value(claim.state_version), pg::value(claim.claim_token),

@@ -98,6 +98,9 @@ inline Rows execute(Statement& statement, std::initializer_list<Value> values) {
 }
 // The same with the newest snapshot in every isolation level, for sweeps that must not miss a committed row.
 Rows execute_latest(Statement& statement, std::initializer_list<Value> values);
+// Sleeps, but not past a cancellation. Call it while no row lock is held.
+void pause_ms(double ms);
+
 std::uint64_t affected_rows(); // of the last execute
 
 } // namespace qinglong::pg
