@@ -41,7 +41,7 @@ my $session = $main->background_psql('app');
 my $claim = sub { return $session->query_safe('SELECT public.try_claim()') };
 is($claim->(), 'claims', 'in order');
 for my $drift (
-    [ 'ALTER TABLE qinglong.run_events DISABLE TRIGGER immutable_row', 'ALTER TABLE qinglong.run_events ENABLE ALWAYS TRIGGER immutable_row' ],
+    [ 'ALTER TABLE qinglong.triggers DISABLE TRIGGER sweep_schedules', 'ALTER TABLE qinglong.triggers ENABLE ALWAYS TRIGGER sweep_schedules' ],
     [ 'GRANT DELETE ON qinglong.runs TO pg_monitor', 'REVOKE DELETE ON qinglong.runs FROM pg_monitor' ],
     [ 'GRANT CREATE ON SCHEMA qinglong TO pg_monitor', 'REVOKE CREATE ON SCHEMA qinglong FROM pg_monitor' ],
     [ 'GRANT EXECUTE ON FUNCTION qinglong.ql_check() TO PUBLIC', 'REVOKE EXECUTE ON FUNCTION qinglong.ql_check() FROM PUBLIC' ],
