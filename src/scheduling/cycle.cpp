@@ -93,7 +93,8 @@ void back_off(const ScheduleClaim& claim, const pg::PgError& error) {
         report(claim, "failed and is tried again later", "SQLSTATE " + state);
 }
 
-// A claim that lost to somebody else's row lock may still be valid: the occurrence must not wait for its lease.
+// A claim that lost to somebody else's row lock may still be valid: the occurrence must not wait for its
+// lease.
 void give_back(std::span<const ScheduleClaim> claims, std::span<const Admission> results) {
     const auto raced = [](const Admission& result) { return result.status == Admission::Status::raced; };
     if (std::none_of(results.begin(), results.end(), raced))

@@ -505,8 +505,8 @@ bool any_busy(Set set) {
     return std::any_of(set.begin(), set.end(), [](const Work* work) { return work->busy && work->seen; });
 }
 
-// The fenced part: lock, look at the clock, compare, write. All or nothing for the set. A set that must not be
-// busy is given up as soon as one of its rows is.
+// The fenced part: lock, look at the clock, compare, write. All or nothing for the set. A set that must not
+// be busy is given up as soon as one of its rows is.
 void admit_set(Set set, bool may_be_busy) {
     const std::int64_t now = lock_rows(set);
     if (!may_be_busy && any_busy(set))
@@ -566,8 +566,9 @@ void forget(const std::vector<Work*>& works) {
     }
 }
 
-// A claim that another replica is just taking locks, for a moment, rows whose claim it then finds to be ours. Such
-// a row is not lost: the set is tried again, in pauses that hold no lock. Answers whether the set is settled.
+// A claim that another replica is just taking locks, for a moment, rows whose claim it then finds to be ours.
+// Such a row is not lost: the set is tried again, in pauses that hold no lock. Answers whether the set is
+// settled.
 bool admit_when_free(Set set) {
     constexpr int kTries = 6;
     const std::vector<Work*> works = undone(set);
@@ -661,8 +662,7 @@ std::vector<Admission> admit_claims(const std::vector<ScheduleClaim>& claims, st
 }
 
 void release_claim(const ScheduleClaim& claim) {
-    static pg::Statement statement =
-        pg::statement<TEXTOID, TEXTOID, INT8OID, UUIDOID, INT8OID, INT8OID>(R"(
+    static pg::Statement statement = pg::statement<TEXTOID, TEXTOID, INT8OID, UUIDOID, INT8OID, INT8OID>(R"(
 WITH mine AS MATERIALIZED (
     SELECT s.ctid AS row_id
       FROM qinglong.trigger_schedules s

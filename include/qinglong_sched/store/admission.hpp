@@ -25,7 +25,8 @@ core::Decision decide_claim(const ScheduleClaim& claim, std::int64_t grace_ms);
 std::vector<Admission> admit_claims(const std::vector<ScheduleClaim>& claims, std::int64_t grace_ms,
                                     const core::Decision* given = nullptr);
 
-// Gives a claim back under its own fence; nothing happens when it is no longer valid or its row is still busy.
+// Gives a claim back under its own fence; nothing happens when it is no longer valid or its row is still
+// busy.
 void release_claim(const ScheduleClaim& claim);
 
 // Under the fence of its claim, lets a row that failed wait until now + delay; false when the claim is no
