@@ -4,9 +4,10 @@
 #   make install          install into the server that pg_config describes (or PG_CONFIG=...)
 #   make check            all tests, against throwaway servers; installs missing Debian packages when run as root
 #   make check SUITES="unit regress"
-#   make check-unit | check-regress | check-isolation | check-pgtap | check-tap | lint | tidy | format-check
+#   make check-unit | check-fuzz | check-regress | check-isolation | check-pgtap | check-tap | lint | tidy | format-check
 #   make soak             the long-running variants of the tests
 #   make bench            speed, as ratios measured side by side
+#   make bench-cron       the cron engine beside croner, a library of node
 #   make demo             a small cluster of schedulers at work for 20 seconds (KEEP=1 leaves the server up)
 #   make installcheck     the SQL tests, against a running server that has the extension installed
 #
@@ -15,8 +16,8 @@
 ROOT := $(patsubst %/,%,$(dir $(abspath $(firstword $(MAKEFILE_LIST)))))
 EXTVERSION := $(shell sed -n "s/^default_version *= *'\(.*\)'/\1/p" $(ROOT)/qinglong_sched.control)
 
-CHECKS    := check-unit check-regress check-isolation check-pgtap check-tap
-RUN_GOALS := check $(CHECKS) lint tidy format-check soak bench demo
+CHECKS    := check-unit check-fuzz check-regress check-isolation check-pgtap check-tap
+RUN_GOALS := check $(CHECKS) lint tidy format-check soak bench bench-cron demo
 
 ifneq (,$(filter $(RUN_GOALS),$(MAKECMDGOALS)))
 
@@ -34,6 +35,7 @@ lint tidy:      ; @$(ROOT)/test/run $@
 format-check:   ; @$(ROOT)/test/run format
 soak:           ; @$(ROOT)/tools/soak
 bench:          ; @$(ROOT)/bench/run
+bench-cron:     ; @$(ROOT)/bench/cron
 demo:           ; @$(ROOT)/tools/demo
 OTHER_GOALS := $(filter-out $(RUN_GOALS),$(MAKECMDGOALS))
 ifneq (,$(OTHER_GOALS))
