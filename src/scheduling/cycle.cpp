@@ -215,7 +215,7 @@ CycleSummary run_cycle(const CycleOptions& options) {
 }
 
 std::optional<std::int64_t> next_due_ms(std::int64_t after_ms) {
-    return store::earliest_cursor_after(after_ms);
+    return store::earliest_due_after(after_ms);
 }
 
 } // namespace qinglong::scheduling

@@ -92,17 +92,24 @@ RETURNING s.project_id, s.trigger_id, s.trigger_revision, e.content_digest, e.cr
     return claims;
 }
 
-std::optional<std::int64_t> earliest_cursor_after(std::int64_t after_ms) {
+std::optional<std::int64_t> earliest_due_after(std::int64_t after_ms) {
+    // A row that is due already and still there is leased to somebody, or backs off. Few are: a look at the
+    // first of them is enough, and bounded.
     static pg::Statement statement = pg::statement<INT8OID>(R"(
-SELECT s.next_fire_at_ms + s.due_delay_ms
-  FROM qinglong.trigger_schedules s
- WHERE s.schedulable AND COALESCE(s.next_fire_at_ms + s.due_delay_ms, (-1)::bigint) > $1
- ORDER BY COALESCE(s.next_fire_at_ms + s.due_delay_ms, (-1)::bigint), s.project_id, s.trigger_id
- LIMIT 1)");
-    const pg::Rows rows = pg::execute(statement, {pg::value(after_ms)});
-    if (rows.empty())
-        return std::nullopt;
-    return pg::Row(rows, 0).maybe_bigint(0);
+SELECT LEAST(
+    (SELECT min(GREATEST(d.claim_expires_at_ms, d.retry_at_ms))
+       FROM (SELECT s.claim_expires_at_ms, s.retry_at_ms
+               FROM qinglong.trigger_schedules s
+              WHERE s.schedulable AND COALESCE(s.next_fire_at_ms + s.due_delay_ms, (-1)::bigint) <= $1
+              ORDER BY COALESCE(s.next_fire_at_ms + s.due_delay_ms, (-1)::bigint), s.project_id, s.trigger_id
+              LIMIT 256) d
+      WHERE GREATEST(d.claim_expires_at_ms, d.retry_at_ms) > $1),
+    (SELECT s.next_fire_at_ms + s.due_delay_ms
+       FROM qinglong.trigger_schedules s
+      WHERE s.schedulable AND COALESCE(s.next_fire_at_ms + s.due_delay_ms, (-1)::bigint) > $1
+      ORDER BY COALESCE(s.next_fire_at_ms + s.due_delay_ms, (-1)::bigint), s.project_id, s.trigger_id
+      LIMIT 1)))");
+    return pg::Row(pg::execute(statement, {pg::value(after_ms)}), 0).maybe_bigint(0);
 }
 
 } // namespace qinglong::store

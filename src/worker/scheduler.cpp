@@ -127,7 +127,8 @@ Round run_cycle(const Scheduler& self) {
             {self.owner_id, settings::claim_lease_ms, settings::max_claims_per_cycle,
              settings::misfire_grace_ms, settings::admission_isolation == settings::kSerializable});
         round.saturated = summary.saturated;
-        round.next_due_ms = scheduling::next_due_ms(round.started_at_ms).value_or(0);
+        if (!round.saturated) // else the next cycle follows at once
+            round.next_due_ms = scheduling::next_due_ms(round.started_at_ms).value_or(0);
     });
     PopActiveSnapshot();
     pg::end_spi(level);

@@ -31,7 +31,7 @@ struct CycleSummary {
 // where no portal runs it, an active snapshot; it commits several times and returns in a fresh transaction.
 CycleSummary run_cycle(const CycleOptions& options);
 
-// The earliest cursor of a schedulable row after that time, for the sleep between cycles; needs SPI.
+// When, after that time, a row can be claimed next: what the sleep between cycles waits for; needs SPI.
 std::optional<std::int64_t> next_due_ms(std::int64_t after_ms);
 
 } // namespace qinglong::scheduling

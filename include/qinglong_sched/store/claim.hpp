@@ -32,7 +32,7 @@ struct ScheduleClaim {
 std::vector<ScheduleClaim> claim_due(const std::string& owner, const pg_uuid_t& token, std::int64_t lease_ms,
                                      int max_claims);
 
-// When the first schedulable row becomes due after that time.
-std::optional<std::int64_t> earliest_cursor_after(std::int64_t after_ms);
+// When, after that time, a row can be claimed next: its cursor, the end of its lease or of its back-off.
+std::optional<std::int64_t> earliest_due_after(std::int64_t after_ms);
 
 } // namespace qinglong::store
