@@ -4,7 +4,7 @@ nothing can be claimed any more (or `cycles` are done), and reports what it did.
 import time
 import uuid
 
-from server import Failure, Session
+from server import Failure, Session, cpu_ns
 
 RETRYABLE = ("40001", "40P01", "55P03")
 
@@ -215,7 +215,9 @@ def limit_writer(barrier, number, database, schema, sessions, batches, size):
     session = Session(database)
     session.run(f"SET search_path = {schema}, pg_catalog")
     session.run("SET enable_seqscan = off")
+    pid = session.conn.backend_pid
+    before = cpu_ns(pid)
     barrier.wait()
     start = time.monotonic()
     session.run(f"CALL {schema}.write({number}, {sessions}, {batches}, {size})")
-    return report(start)
+    return report(start, cpu_ns=cpu_ns(pid) - before)

@@ -145,6 +145,7 @@ class Workers:
 
     def __init__(self, database, max_claims=16, workers=2):
         self.database, self.max_claims, self.workers = database, max_claims, workers
+        self.cpu_us = None  # of an admission, once rate() has measured
 
     def list(self):
         return admin("postgres", "SELECT pid, wait_event_type FROM pg_stat_activity"
@@ -174,6 +175,7 @@ class Workers:
 
     def rate(self, seconds):
         """Admissions per second from the release on, until nothing is due or for some seconds."""
+        before = {pid: cpu_ns(pid) for pid in self.pids()}
         self.release()
         wait_for(lambda: self.database.value("SELECT EXISTS (SELECT FROM qinglong.runs)"), "the first Run")
         started = time.monotonic()
@@ -181,6 +183,8 @@ class Workers:
         while calm < 2 and time.monotonic() - started < seconds:
             time.sleep(0.05)
             calm = calm + 1 if self.asleep() else 0
+        cpu = sum(cpu_ns(pid) - ns for pid, ns in before.items())
+        self.cpu_us = cpu / 1000 / self.database.runs()
         self.__exit__()
         rows = self.database.sql("SELECT count(*), max(created_at_ms) - min(created_at_ms),"
                                  " count(*) FILTER (WHERE created_at_ms = first) FROM qinglong.runs,"
