@@ -4,6 +4,7 @@
 #   make install          install into the server that pg_config describes (or PG_CONFIG=...)
 #   make check            all tests, against throwaway servers; installs missing Debian packages when run as root
 #   make check SUITES="unit regress"
+#   make check-all        all tests on PostgreSQL 15, and those of SQL and workers on 17 and 18 (Debian, root)
 #   make check-unit | check-fuzz | check-regress | check-isolation | check-pgtap | check-tap | lint | tidy | format-check
 #   make soak             the long-running variants of the tests
 #   make bench            speed, as ratios measured side by side
@@ -17,7 +18,7 @@ ROOT := $(patsubst %/,%,$(dir $(abspath $(firstword $(MAKEFILE_LIST)))))
 EXTVERSION := $(shell sed -n "s/^default_version *= *'\(.*\)'/\1/p" $(ROOT)/qinglong_sched.control)
 
 CHECKS    := check-unit check-fuzz check-regress check-isolation check-pgtap check-tap
-RUN_GOALS := check $(CHECKS) lint tidy format-check soak bench bench-cron demo
+RUN_GOALS := check check-all $(CHECKS) lint tidy format-check soak bench bench-cron demo
 
 ifneq (,$(filter $(RUN_GOALS),$(MAKECMDGOALS)))
 
@@ -31,6 +32,7 @@ SUITES ?= all
 
 check:          ; @$(ROOT)/test/run $(SUITES)
 $(CHECKS):      ; @$(ROOT)/test/run $(patsubst check-%,%,$@)
+check-all:      ; @$(ROOT)/tools/check-all
 lint tidy:      ; @$(ROOT)/test/run $@
 format-check:   ; @$(ROOT)/test/run format
 soak:           ; @$(ROOT)/tools/soak

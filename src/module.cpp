@@ -14,8 +14,6 @@ QL_EXPORT extern const Pg_magic_struct* Pg_magic_func(void);
 PG_MODULE_MAGIC;
 #endif
 
-QL_EXPORT void _PG_init(void); // NOLINT(bugprone-reserved-identifier): the server calls it by this name
-
 void _PG_init(void) { // NOLINT(bugprone-reserved-identifier)
     qinglong::settings::define();
     if (!process_shared_preload_libraries_in_progress || IsBinaryUpgrade)

@@ -11,6 +11,11 @@ extern "C" {
 // Modules are built with hidden symbols; 15's PGDLLEXPORT does not undo that, 16's does.
 #define QL_EXPORT __attribute__((visibility("default")))
 
+#if PG_VERSION_NUM < 160000
+extern "C" QL_EXPORT void
+_PG_init(void); // NOLINT(bugprone-reserved-identifier): the server calls it by this name
+#endif
+
 namespace qinglong::pg {
 
 #if PG_VERSION_NUM >= 170000
