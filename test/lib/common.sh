@@ -8,7 +8,7 @@
 #   PGMAJOR=15        which Debian server packages to use
 #   PG_CONFIG=...     another server altogether
 #   JOBS=2            parallel compilers and test files
-#   NO_INSTALL=1      the machine has what is needed, whatever its list of packages says
+#   NO_APT=1          the machine has what is needed, whatever its list of packages says
 
 set -euo pipefail
 ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
@@ -36,7 +36,7 @@ die() {
 # need PACKAGE...: installs the Debian packages that are missing (root), or says how to (anybody else).
 need() {
     local missing=() p
-    [ -z "${NO_INSTALL:-}" ] || return 0
+    [ -z "${NO_APT:-}" ] || return 0
     command -v dpkg-query >/dev/null || return 0 # not Debian: whoever runs this brings the tools
     for p in $(printf '%s\n' "$@" | sort -u); do
         [ "$(dpkg-query -W -f='${db:Status-Status}' "$p" 2>/dev/null)" = installed ] || missing+=("$p")
