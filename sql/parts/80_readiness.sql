@@ -135,7 +135,8 @@ AS $$
         UNION ALL
         SELECT 'type', t.typname, COALESCE(t.typacl, acldefault('T', t.typowner))
           FROM member m
-          JOIN pg_type t ON t.oid = m.objid
+          -- An array type has the privileges of its element; from 17 on it can be a member.
+          JOIN pg_type t ON t.oid = m.objid AND t.typelem = 0
          WHERE m.classid = 'pg_type'::regclass
         UNION ALL
         SELECT 'type', t.typname, COALESCE(t.typacl, acldefault('T', t.typowner))
