@@ -25,7 +25,8 @@ our @EXPORT = (
 sub ql_node {
     my ($name, %o) = @_;
     my $node = PostgreSQL::Test::Cluster->new($name);
-    $node->init(@{ $o{init} // [] });
+    # From 16 on a cluster of the tests would have the encoding SQL_ASCII.
+    $node->init(extra => [ '-E', 'UTF8', '--locale=C' ], @{ $o{init} // [] });
     $node->append_conf('postgresql.conf', <<'CONF');
 shared_preload_libraries = 'qinglong_sched'
 log_line_prefix = '%m [%p] %b %d '

@@ -15,7 +15,7 @@ chroot_make() {
     [ -n "$uri" ] || { echo "apt knows no Debian archive"; return 1; }
     check=$(apt-config dump --format '%v' Acquire::Check-Valid-Until)
     local packages="g++,make,binutils,python3,python3-psycopg,libipc-run-perl,libtap-parser-sourcehandler-pgtap-perl"
-    packages+=",postgresql-$major,postgresql-$major-pgtap"
+    packages+=",postgresql-$major,postgresql-$major-pgtap,tzdata-legacy"
     # The headers' package depends on clang and LLVM, which serve only JIT bitcode: it is unpacked without them. And
     # nothing may create or start a cluster.
     # shellcheck disable=SC2016
