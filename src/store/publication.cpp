@@ -966,10 +966,8 @@ std::optional<Project> insert_project(const std::string& project_id, const std::
                                              value(status), value(pg::clock_ms())}));
 }
 
-} // namespace
-
-Project put_project(const std::string& project_id, const std::optional<std::string>& name,
-                    const std::string& status) {
+Project put_project_now(const std::string& project_id, const std::optional<std::string>& name,
+                        const std::string& status) {
     check_id("project_id", project_id);
     if (name)
         check_argument("name", core::check_name(*name), "Give the project a short name.");
@@ -1008,6 +1006,21 @@ Project put_project(const std::string& project_id, const std::optional<std::stri
         read_project(pg::execute(update, {value(project_id), value(name.value_or(project->name)),
                                           value(status), value(pg::clock_ms())}));
     return updated.value_or(*project);
+}
+
+} // namespace
+
+Project put_project(const std::string& project_id, const std::optional<std::string>& name,
+                    const std::string& status) {
+    Project project;
+    pg::PgError failure{nullptr};
+    if (pg::in_subtransaction([&] { project = put_project_now(project_id, name, status); }, failure))
+        return project;
+    if (failure.data->sqlerrcode == ERRCODE_LOCK_NOT_AVAILABLE)
+        throw SqlError{
+            ERRCODE_LOCK_NOT_AVAILABLE, "project " + quoted(project_id) + " is locked by another transaction",
+            "A row that the change needs was not free within the lock timeout.", "Repeat the call."};
+    throw failure;
 }
 
 // --- one name for both
