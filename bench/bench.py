@@ -21,7 +21,7 @@ def size(full, quick, tiny):
 
 SMALL = size(10_000, 10_000, 2_000)
 MEDIUM = size(100_000, 100_000, 4_000)
-LARGE = size(1_000_000, 1_000_000, 20_000)
+LARGE = size(1_000_000, 200_000, 20_000)
 REPEATS = size(5, 3, 2)
 DAILY, EACH_SECOND = "0 0 * * *", "* * * * * *"
 
@@ -100,7 +100,7 @@ def limit(db, rows, naive=False, sessions=2, batch=256, measure=None, cpu=None):
     batches = max(rows // batch, sessions)
     db.sql(f"TRUNCATE {schema}.runs, {schema}.run_attempts, {schema}.run_events, {schema}.trigger_schedules")
     db.sql(f"INSERT INTO {schema}.trigger_schedules ({columns}) SELECT {columns} FROM qinglong.trigger_schedules"
-           " ORDER BY trigger_id")
+           " ORDER BY trigger_id LIMIT %s", rows)
     db.sql("CHECKPOINT")
     before = wal_position()
     reports, seconds = race(sessions, limit_writer, db.name, schema, sessions, batches, batch)
@@ -141,7 +141,7 @@ def best_naive(db, due):
 
 
 def outside(db, due, replicas, max_claims=256, serializable=True):
-    db.reset(due)
+    db.reset(due, rows=size(None, due, due))
     if max_claims == 1:
         reports, seconds = race(replicas, single_replica, db.name, serializable)
     else:
@@ -161,7 +161,7 @@ def background(db, due, max_claims, seconds, cpu=None):
     return rate
 
 
-SECONDS = size(600, 4, 2)
+SECONDS = size(600, 3, 2)
 
 
 # --- benchmarks -------------------------------------------------------------------------------------------------------
@@ -169,7 +169,7 @@ SECONDS = size(600, 4, 2)
 def rate():
     """admissions/s of 2 background workers, 100,000 due at one instant, against the limit"""
     db = database(MEDIUM)
-    rows = size(MEDIUM, 30_000, 2_048)
+    rows = size(MEDIUM, 20_480, 2_048)
     cpu = {16: [], 256: [], "limit": []}
     s = alternate(REPEATS,
                   ours_16=lambda: background(db, MEDIUM, 16, SECONDS, cpu[16]),
@@ -187,14 +187,20 @@ def rate():
 
 
 def due_together(db, due, max_claims):
-    """Rows due at an instant to come; admissions a second from that instant to the last commit."""
-    at_ms = now_ms() // 1000 * 1000 + size(4000, 4000, 3000)
-    db.reset(due, at_ms)
+    """Lets rows fall due at an instant to come; answers the milliseconds until each was committed, in order."""
     with Workers(db, max_claims) as workers:
+        at_ms = due_soon(db, due)
         workers.release()
         wait_for(lambda: now_ms() > at_ms + 50 and db.value(
             "SELECT count(*) FROM qinglong.runs WHERE scheduled_for_ms = %s", at_ms) == due, "the admissions")
     return lateness(db, at_ms, at_ms)
+
+
+def due_soon(db, due):
+    """Gives rows a cursor one to three seconds ahead, and answers it."""
+    at_ms = now_ms() // 1000 * 1000 + 3000
+    db.reset(due, at_ms, rows=due)
+    return at_ms
 
 
 def lateness(db, from_ms, to_ms):
@@ -232,7 +238,7 @@ def million():
 def replicas():
     """outside replicas, ql_claim(max_claims => 256) + ql_admit_batch, in 1, 4 and 16 sessions"""
     db = database(MEDIUM)
-    due = size(MEDIUM, 30_000, 3_000)
+    due = size(MEDIUM, 15_360, 3_072)
     s = alternate(REPEATS, one=lambda: outside(db, due, 1)[0], limit=lambda: limit(db, due),
                   four=lambda: outside(db, due, 4)[0], sixteen=lambda: outside(db, due, 16)[0])
     for name in ("one", "four", "sixteen"):
@@ -244,7 +250,7 @@ def replicas():
 def single():
     """outside replicas, one claim at a time, 16 sessions, against naive at its best with 100 due"""
     db = database(SMALL)
-    due = size(5_000, 2_000, 200)
+    due = size(5_000, 1_000, 200)
     totals = []
 
     def ours():
@@ -329,7 +335,7 @@ def behind():
 
 def snapshot():
     """claim after 200,000 admissions of 20,000 triggers while another session holds a snapshot"""
-    triggers, rounds = size((20_000, 10), (5_000, 10), (600, 3))
+    triggers, rounds = size((20_000, 10), (4_000, 10), (600, 3))
     db = database(triggers, EACH_SECOND)
 
     def claim_ms():
@@ -362,10 +368,10 @@ def snapshot():
 def wal():
     """WAL bytes per admission, full_page_writes on and off"""
     db = database(MEDIUM)
-    rows = size(40_960, 20_480, 2_048)
+    rows = size(40_960, 7_680, 2_048)
 
     def ours(max_claims):
-        db.reset(rows)
+        db.reset(rows, rows=rows)
         before = wal_position()
         _, total = outside_now(db, max_claims)
         return (wal_position() - before) / total
@@ -393,10 +399,9 @@ def latency():
     """scheduled instant to committed Run, 1 to 100 due per second"""
     db = database(size(5_000, 5_000, 600), EACH_SECOND)
     for due in (1, 10, 100):
-        at_ms = now_ms() // 1000 * 1000 + 4000
-        seconds = size(60, 8, 3)
-        db.reset(due, at_ms)
+        seconds = size(60, 7, 3)
         with Workers(db) as workers:
+            at_ms = due_soon(db, due)
             workers.release()
             wait_for(lambda: now_ms() > at_ms + seconds * 1000 + 200, "the end")
         late = lateness(db, at_ms, at_ms + seconds * 1000)
@@ -456,11 +461,12 @@ def memory():
 def conflicts():
     """serialization failures with 16 replicas on neighbouring rows, and claims abandoned"""
     db = database(SMALL)
-    for title, max_claims, due in (("batches of 256", 256, SMALL), ("batches of 16", 16, SMALL), ("one at a time", 1, 1000)):
+    for title, max_claims, due in (("batches of 256", 256, SMALL), ("batches of 16", 16, size(SMALL, 2_560, 1_280)),
+                                   ("one at a time", 1, size(1_000, 320, 160))):
         totals = {}
         for serializable in (True, False):
             configure(qinglong_sched__admission_isolation="serializable" if serializable else "read committed")
-            totals[serializable] = [outside(db, due, 16, max_claims, serializable) for _ in range(size(3, 2, 1))]
+            totals[serializable] = [outside(db, due, 16, max_claims, serializable) for _ in range(size(3, 1, 1))]
         failures = [t["failures"] / max(1, t["admitted"]) for _, t in totals[True]]
         result(f"failures per admission, {title}", failures, at_most=0.01,
                serializable_rate=[r for r, _ in totals[True]], read_committed_rate=[r for r, _ in totals[False]],

@@ -79,9 +79,9 @@ class Database:
         subprocess.run(["psql", "-X", "-q", "-d", self.name, *options, "-f", file], check=True,
                        stdout=subprocess.DEVNULL)
 
-    def reset(self, due, at_ms=None, eligible=True):
-        """Empty runs; the first `due` triggers have the cursor at_ms (an instant of their schedule; without one the
-        last midnight), the others one far ahead."""
+    def reset(self, due, at_ms=None, rows=None):
+        """Empty runs; schedule rows for the first `rows` triggers (or all): the first `due` have the cursor at_ms (an
+        instant of their schedule; without one the last midnight), the others one far ahead."""
         with psycopg.connect(dbname=self.name, autocommit=True) as conn:
             guards = conn.execute("SELECT tgname FROM pg_trigger WHERE tgrelid = 'qinglong.run_events'::regclass"
                                   " AND NOT tgisinternal").fetchall()
@@ -94,8 +94,9 @@ class Database:
             conn.execute("""
 INSERT INTO qinglong.trigger_schedules (project_id, trigger_id, trigger_revision, next_fire_at_ms, updated_at_ms, eligible)
 SELECT project_id, trigger_id, current_revision,
-       CASE WHEN trigger_id <= 'trigger-' || lpad(%s::text, 8, '0') THEN %s::bigint ELSE %s::bigint END, created_at_ms, %s
-  FROM qinglong.triggers ORDER BY trigger_id""", (due, at_ms or midnight_ms(), midnight_ms() + 48 * HOUR_MS, eligible))
+       CASE WHEN trigger_id <= 'trigger-' || lpad(%s::text, 8, '0') THEN %s::bigint ELSE %s::bigint END, created_at_ms, true
+  FROM qinglong.triggers WHERE trigger_id <= 'trigger-' || lpad(%s::text, 8, '0') ORDER BY trigger_id""",
+                         (due, at_ms or midnight_ms(), midnight_ms() + 48 * HOUR_MS, rows or self.n))
             conn.execute("CHECKPOINT")
 
     def runs(self):
