@@ -273,6 +273,7 @@ SELECT i.ord, r.content_digest, r.created_at_ms, r.task_id, r.task_revision, r.t
     if (works.empty())
         return;
     std::vector<std::int32_t> revisions;
+    revisions.reserve(works.size());
     for (const Work* work : works)
         revisions.push_back(work->claim->trigger_revision);
     const auto [projects, triggers] = keys_of(works);
@@ -347,6 +348,7 @@ SELECT i.ord, r.id, a.id
        AND r.scheduled_for_ms = i.scheduled_for_ms AND r.trigger_type = 'cron'
   LEFT JOIN qinglong.run_attempts a ON a.run_id = r.id AND a.attempt = 1)");
     std::vector<std::int64_t> instants;
+    instants.reserve(works.size());
     for (const Work* work : works)
         instants.push_back(*work->decision.scheduled_for_ms);
     const auto [projects, triggers] = keys_of(works);
