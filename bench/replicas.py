@@ -38,8 +38,7 @@ def batch_replica(barrier, number, database, max_claims, serializable=True, cycl
                 admitted += int(result.get_value(0, 0))
                 break
             except Failure as failure:
-                if serializable:
-                    session.run("ROLLBACK")
+                session.rollback()
                 if failure.sqlstate not in RETRYABLE:
                     raise
                 failures += 1
@@ -72,8 +71,7 @@ def single_replica(barrier, number, database, serializable=True):
                 admitted += status == b"admitted"
                 break
             except Failure as failure:
-                if serializable:
-                    session.run("ROLLBACK")
+                session.rollback()
                 if failure.sqlstate not in RETRYABLE:
                     raise
                 failures += 1
@@ -172,7 +170,7 @@ def naive_replica(barrier, number, database, cycles=None):
             except Failure as failure:
                 if failure.sqlstate not in RETRYABLE:
                     raise
-                session.run("ROLLBACK")
+                session.rollback()
                 failures += 1
                 if sent:
                     abandoned += 1

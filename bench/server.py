@@ -44,6 +44,11 @@ class Session:
     def call(self, name, *values):
         return self._done(self.conn.exec_prepared(name.encode(), list(values)))
 
+    def rollback(self):
+        """Ends what a failure left; after a failed COMMIT that is nothing."""
+        if self.conn.transaction_status != pq.TransactionStatus.IDLE:
+            self.run("ROLLBACK")
+
     def timed(self, name, *values):
         """The result and how many milliseconds it took."""
         start = time.perf_counter()
