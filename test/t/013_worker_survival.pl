@@ -38,7 +38,8 @@ value($node, "SELECT qinglong.ql_schedule('bad', '* * * * * *', 'echo secret-of-
 value($node, "SELECT qinglong.ql_schedule('good', '* * * * * *', 'true')");
 wait_for($node, "SELECT fault_code FROM qinglong.trigger_schedules WHERE trigger_id = 'bad'", qr/23514/, name => 'a row that cannot be admitted');
 wait_for($node, "SELECT count(*) > 2 FROM qinglong.runs WHERE trigger_id = 'good'", 't', name => 'others are admitted');
-my $due = value($node, "SELECT next_fire_at_ms FROM qinglong.trigger_schedules WHERE trigger_id = 'bad'");
+# A slow start finds the first occurrence missed: then the row fails before it has a cursor.
+my $due = value($node, "SELECT COALESCE(next_fire_at_ms, 0) FROM qinglong.trigger_schedules WHERE trigger_id = 'bad'");
 value($node, 'ALTER TABLE qinglong.runs DROP CONSTRAINT refused');
 wait_for($node, "SELECT count(*) > 0 FROM qinglong.runs WHERE trigger_id = 'bad' AND scheduled_for_ms >= $due", 't',
     name => 'admitted when the cause is gone');
