@@ -195,29 +195,15 @@ bool is_clean_utf8(std::string_view text) {
 }
 
 void append_path_key(std::string& path, std::string_view key) {
-    constexpr std::size_t longest = 64;
-    const bool plain =
-        !key.empty() && key.size() <= longest && std::all_of(key.begin(), key.end(), [](char c) {
-            return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
-                   c == '-';
-        });
-    if (plain) {
-        if (!path.empty()) {
-            path += '.';
-        }
-        path += key;
-        return;
+    if (!path.empty()) {
+        path += '.';
     }
-    if (key.size() > longest) {
-        std::size_t cut = longest;
-        while (cut > 0 && (static_cast<unsigned char>(key[cut]) & 0xC0) == 0x80) {
-            --cut;
-        }
-        key = key.substr(0, cut);
-    }
-    path += '[';
-    append_json_string(path, key);
-    path += ']';
+    // Where key and value were swapped the key may be a secret: shown is only what looks like a key of a
+    // spec.
+    const bool plain = !key.empty() && key.size() <= 32 && std::all_of(key.begin(), key.end(), [](char c) {
+        return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+    });
+    path.append(plain ? key : "(hidden key)");
 }
 
 namespace {

@@ -178,8 +178,8 @@ TEST(CanonicalJson, HoldsEachLimitAtItsEdge) {
     EXPECT_EQ(canonical_refusal(Json::array(std::vector<Json>(5)), tight),
               "spec: has too many entries (at most 4)");
     EXPECT_EQ(canonical_refusal(Json::object({{"12345", Json::null()}}), tight), "");
-    EXPECT_EQ(canonical_refusal(Json::object({{"123456", Json::null()}}), tight),
-              "123456: is a key that is too long (at most 5 bytes)");
+    EXPECT_EQ(canonical_refusal(Json::object({{"abcdef", Json::null()}}), tight),
+              "abcdef: is a key that is too long (at most 5 bytes)");
     EXPECT_EQ(canonical_refusal(
                   Json::array({Json::array(std::vector<Json>(3)), Json::array(std::vector<Json>(2))}), tight),
               "");
@@ -205,19 +205,20 @@ TEST(CanonicalJson, RefusesWhatCannotBeWritten) {
               "labels: is a number that would change its value in 64-bit floating point");
 }
 
-TEST(CanonicalJson, PathsQuoteAndShortenOddKeys) {
-    const auto path = [](const char* key) {
+// A key may be a secret that was given in the place of its name.
+TEST(CanonicalJson, PathsShowOnlyKeysMadeOfLetters) {
+    const auto path = [](const std::string& key) {
         std::string out = "config";
         append_path_key(out, key);
         return out;
     };
     EXPECT_EQ(path("timeoutMs"), "config.timeoutMs");
-    EXPECT_EQ(path("a b"), "config[\"a b\"]");
-    EXPECT_EQ(path(""), "config[\"\"]");
-    EXPECT_EQ(path("a\n"), "config[\"a\\n\"]");
-    EXPECT_EQ(path((text_of(63) + "\xc3\xa9").c_str()), "config[\"" + text_of(63) + "\"]");
-    EXPECT_EQ(path(text_of(64).c_str()), "config." + text_of(64));
-    EXPECT_EQ(path(text_of(65).c_str()), "config[\"" + text_of(64) + "\"]");
+    EXPECT_EQ(path(std::string(32, 'a')), "config." + std::string(32, 'a'));
+    for (const std::string& key :
+         {std::string(), std::string(33, 'a'), std::string("a b"), std::string("hunter2"),
+          std::string("pass-word"), std::string("\xc3\xa9")}) {
+        EXPECT_EQ(path(key), "config.(hidden key)");
+    }
 }
 
 TEST(JsonBuilder, StopsEarlyAtEachLimit) {

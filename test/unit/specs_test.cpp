@@ -103,7 +103,7 @@ TEST(Specs, ShapeAndSchema) {
               "schema: must look like example.org/name@v1, in lower case");
     EXPECT_EQ(task_refusal(parse(R"({"schema":"a/b@v1"})")), "config: is missing");
     EXPECT_EQ(task_refusal(parse(R"({"schema":"a/b@v1","config":{},"x y":"PRIVATE"})")),
-              "[\"x y\"]: is not known");
+              "(hidden key): is not known");
 }
 
 TEST(Specs, ReservedSchemasAreUnsupportedOthersPass) {
@@ -600,7 +600,7 @@ TEST(Labels, HoldTheRules) {
     };
     EXPECT_EQ(check(sized(32, text_of(256))), "");
     EXPECT_EQ(check(sized(33, "")), "labels: must be at most 32 labels");
-    EXPECT_EQ(check(sized(1, text_of(257))), "labels.k0: must be at most 256 bytes of UTF-8");
+    EXPECT_EQ(check(sized(1, text_of(257))), "labels.(hidden key): must be at most 256 bytes of UTF-8");
     EXPECT_EQ(check(sized(32, text_of(256, '\x01'))), "labels: is too large (at most 16384 bytes)");
 }
 

@@ -109,7 +109,7 @@ Json parse_json(std::string_view text, const JsonLimits& limits);
 // Well-formed UTF-8 without NUL: what every server encoding and jsonb can hold.
 bool is_clean_utf8(std::string_view text);
 
-// Appends `.key`, or `["key"]` shortened where the key is no plain word.
+// Appends `.key`, or `.(hidden key)` where the key is not made of at most 32 letters.
 void append_path_key(std::string& path, std::string_view key);
 
 } // namespace qinglong::core
