@@ -52,7 +52,9 @@ void no_later_than(Launcher& self, std::int64_t when) {
 // Databases that can be connected to and are wanted by the settings, with their names.
 List* candidates() {
     List* found = NIL;
-    if (!settings::enabled)
+    // No setting of a database or a role reaches the launcher: this one makes the whole server read-only, as
+    // that of a fenced primary does.
+    if (!settings::enabled || DefaultXactReadOnly)
         return NIL;
     MemoryContext const context = CurrentMemoryContext;
     StartTransactionCommand();

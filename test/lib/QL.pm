@@ -11,13 +11,14 @@ package QL;
 use strict;
 use warnings FATAL => 'all';
 use Exporter 'import';
+use IPC::Run ();
 use Time::HiRes ();
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
 our @EXPORT = (
-    qw(ql_node create_extension value wait_for workers log_position log_lines no_errors_in_log),
+    qw(ql_node create_extension value wait_for workers start_replica log_position log_lines no_errors_in_log),
     @Test::More::EXPORT, @PostgreSQL::Test::Utils::EXPORT);
 
 # ql_node(NAME, conf => TEXT, workers => 0|1, start => 0|1, init => [...])
@@ -85,6 +86,18 @@ sub workers {
     my $where = defined $db ? "AND datname = '$db'" : '';
     return split /\n/,
         value($node, "SELECT pid FROM pg_stat_activity WHERE backend_type LIKE 'qinglong_sched%' $where ORDER BY pid");
+}
+
+# start_replica(CONNSTR, OWNER, WAY, LEASE_MS): test/lib/replica.py, connected; $r->{run}->finish waits for its end, then
+# ${ $r->{out} } says what it did.
+sub start_replica {
+    my ($connstr, $owner, @way) = @_;
+    my ($out, $err) = ('', '');
+    my $replica = { owner => $owner, out => \$out, err => \$err };
+    $replica->{run} = IPC::Run::start([ '/usr/bin/python3', 'test/lib/replica.py', $connstr, $owner, @way ],
+        '>', \$out, '2>', \$err, IPC::Run::timeout(300));
+    $replica->{run}->pump while $replica->{run}->pumpable && $out !~ /ready/;
+    return $replica;
 }
 
 # log_position(NODE): how long the server's log is now; log_lines and no_errors_in_log take it as start.

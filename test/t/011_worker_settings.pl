@@ -65,6 +65,12 @@ is(value($node, "SELECT claim_version FROM qinglong.trigger_schedules WHERE trig
 set('enabled', 'on');
 wait_for($node, $schedulers, 2, name => 'enabled again');
 wait_for($node, "SELECT count(*) > 0 FROM qinglong.runs WHERE trigger_id = 'second'", 't', name => 'and at work');
+value($node, 'ALTER SYSTEM SET default_transaction_read_only = on');
+$node->reload;
+wait_for($node, $schedulers, 0, name => 'none while the server is read-only');
+value($node, 'ALTER SYSTEM RESET default_transaction_read_only');
+$node->reload;
+wait_for($node, $schedulers, 2, name => 'writable again');
 value($node, "SELECT qinglong.ql_unschedule('second')");
 
 # No settings of others.

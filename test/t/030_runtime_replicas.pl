@@ -1,7 +1,6 @@
 # Sixteen replicas, eight over SQL and eight in the server, and 2,000 triggers that become due in the same second.
 use strict;
 use warnings FATAL => 'all';
-use IPC::Run ();
 use QL;
 
 my $triggers = 2000;
@@ -16,18 +15,7 @@ $node->safe_psql('postgres', 'CREATE TABLE public.stop (x int)');
 wait_for($node, "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'qinglong_sched scheduler'", 8,
     name => 'eight schedulers in the server');
 
-my @replicas;
-for my $i (1 .. 8) {
-    my ($out, $err) = ('', '');
-    my $replica = { owner => "sql-$i", out => \$out, err => \$err };
-    $replica->{run} = IPC::Run::start([ '/usr/bin/python3', 'test/lib/replica.py', $node->connstr('postgres') . ' user=postgres',
-            "sql-$i", $i % 2 ? 'functions' : 'procedure' ],
-        '>', \$out, '2>', \$err, IPC::Run::timeout(300));
-    push @replicas, $replica;
-}
-for my $replica (@replicas) {
-    $replica->{run}->pump while $replica->{run}->pumpable && ${ $replica->{out} } !~ /ready/;
-}
+my @replicas = map { start_replica($node->connstr('postgres') . ' user=postgres', "sql-$_", $_ % 2 ? 'functions' : 'procedure') } 1 .. 8;
 
 # One transaction: from its commit on all of them are due, since the same second.
 my $start = log_position($node);
