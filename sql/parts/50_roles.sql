@@ -59,7 +59,7 @@ AS $$
 
         -- the view, what it calls, and what it leaves out
         ('runtime admin monitor', 'table',    'SELECT',        'schedules'),
-        ('runtime admin monitor', 'function', 'EXECUTE',       '_misfire_grace_ms _instant ql_explain_trigger')
+        ('runtime admin monitor', 'function', 'EXECUTE',       '_misfire_grace_ms _instant _cursor_occurrence ql_explain_trigger')
       ) AS g (kinds, class, privileges, objects),
       string_to_table(g.kinds, ' ') AS k (kind),
       string_to_table(g.objects, ' ') AS o (object),

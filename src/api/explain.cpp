@@ -1,4 +1,5 @@
-// ql_explain_schedule, ql_describe_schedule, ql_explain_trigger.
+// ql_explain_schedule, ql_describe_schedule, ql_explain_trigger, and what the view qinglong.schedules shows
+// of a cursor.
 
 #include "qinglong_sched/core/explain.hpp"
 #include "qinglong_sched/core/describe.hpp"
@@ -6,6 +7,7 @@
 #include "qinglong_sched/pg/zone.hpp"
 #include "qinglong_sched/settings.hpp"
 #include "qinglong_sched/store/explanation.hpp"
+#include "qinglong_sched/store/trigger_spec.hpp"
 
 using namespace qinglong;
 
@@ -70,4 +72,18 @@ QL_FUNCTION(ql_explain_trigger) {
         add_rows(fcinfo, store::explain_trigger(project_id, trigger_id, count, settings::misfire_grace_ms));
     });
     return 0;
+}
+
+QL_FUNCTION(ql_cursor_occurrence) {
+    const std::int64_t cursor_ms = PG_GETARG_INT64(1);
+    store::TriggerSpec spec;
+    store::Damage damage;
+    if (!store::read_trigger_spec(pg::json_text(PG_GETARG_DATUM(0)), spec, damage))
+        PG_RETURN_INT64(cursor_ms);
+    const auto occurrence = spec.schedule.next(cursor_ms - 1);
+    if (!occurrence) {
+        fcinfo->isnull = true;
+        return Datum{0};
+    }
+    PG_RETURN_INT64(*occurrence);
 }

@@ -34,6 +34,9 @@ std::string task_name(const std::string& project_id, const std::string& task_id)
 std::string trigger_name(const std::string& project_id, const std::string& trigger_id) {
     return "trigger " + quoted(trigger_id) + " of project " + quoted(project_id);
 }
+std::string project_name(const std::string& project_id) {
+    return "project " + quoted(project_id);
+}
 
 [[noreturn]] void refuse_argument(const std::string& message, const std::string& detail,
                                   const std::string& hint) {
@@ -265,15 +268,16 @@ class Differences {
 
 void require_active_project(const std::string& project_id, const std::optional<std::string>& status) {
     if (!status)
-        conflict("project " + quoted(project_id) + " does not exist", {},
+        conflict(project_name(project_id) + " does not exist", {},
                  "Create it with qinglong.ql_project_put().");
     if (*status != "active")
-        conflict("project " + quoted(project_id) + " is not active", "Its status is " + *status + '.',
+        conflict(project_name(project_id) + " is not active", "Its status is " + *status + '.',
                  "Reactivate it with qinglong.ql_project_put().");
 }
 
 // Both kinds of publication: the locked part runs in a subtransaction and is repeated when the row moved
-// since it was looked at, or when somebody else was faster with the same key.
+// since it was looked at, or when somebody else was faster with the same key. The locked part notes what it
+// waits for, where that is not what is published.
 template<typename Replay, typename Prepare, typename Locked>
 Publication repeat_until_settled(const std::string& what, Replay replay, Prepare prepare, Locked locked) {
     constexpr int kAttempts = 5;
@@ -283,12 +287,13 @@ Publication repeat_until_settled(const std::string& what, Replay replay, Prepare
         prepare();
         Publication publication;
         bool moved = false;
+        std::string awaited = what;
         pg::PgError failure{nullptr};
-        if (pg::in_subtransaction([&] { publication = locked(moved); }, failure))
+        if (pg::in_subtransaction([&] { publication = locked(moved, awaited); }, failure))
             return publication;
         const int code = failure.data->sqlerrcode;
         if (code == ERRCODE_LOCK_NOT_AVAILABLE)
-            throw SqlError{ERRCODE_LOCK_NOT_AVAILABLE, what + " is locked by another transaction",
+            throw SqlError{ERRCODE_LOCK_NOT_AVAILABLE, awaited + " is locked by another transaction",
                            "A row that the publication needs was not free within the lock timeout.",
                            "Repeat the call."};
         if (!moved && code != ERRCODE_UNIQUE_VIOLATION)
@@ -425,7 +430,8 @@ class TaskPublication {
 
     Publication run() {
         return repeat_until_settled(
-            what(), [&] { return replay(); }, [] {}, [&](bool&) { return publish(); });
+            what(), [&] { return replay(); }, [] {},
+            [&](bool&, std::string& awaited) { return publish(awaited); });
     }
 
   private:
@@ -469,11 +475,13 @@ class TaskPublication {
         return Publication{PublicationStatus::existing, content_.revision, digest_};
     }
 
-    Publication publish() const {
+    Publication publish(std::string& awaited) const {
         // Nobody can pin the new revision yet, so these are all rows that its publication will make stale.
         if (expected_)
             lock_task_schedules(content_.project_id, content_.task_id, content_.revision);
+        awaited = project_name(content_.project_id);
         require_active_project(content_.project_id, project_status_for_share(content_.project_id));
+        awaited = what();
         auto head = lock_task_head(content_.project_id, content_.task_id);
         std::int64_t published_at_ms = pg::clock_ms();
         bool created = false;
@@ -573,7 +581,7 @@ class TriggerPublication {
     Publication run() {
         return repeat_until_settled(
             what(), [&] { return replay(); }, [&] { look_at_schedule(); },
-            [&](bool& moved) { return publish(moved); });
+            [&](bool& moved, std::string& awaited) { return publish(moved, awaited); });
     }
 
   private:
@@ -658,7 +666,7 @@ SELECT s.state_version, s.eligible AND NOT s.finished, COALESCE(s.next_fire_at_m
         leftover_.upcoming_complete = false;
     }
 
-    Publication publish(bool& moved) const {
+    Publication publish(bool& moved, std::string& awaited) const {
         static pg::Statement lock = pg::statement<TEXTOID, TEXTOID>(
             "SELECT state_version, updated_at_ms, last_scheduled_at_ms FROM qinglong.trigger_schedules"
             " WHERE project_id = $1 AND trigger_id = $2 FOR UPDATE");
@@ -674,8 +682,11 @@ SELECT s.state_version, s.eligible AND NOT s.finished, COALESCE(s.next_fire_at_m
         if (state_version != leftover_.state_version)
             retry(moved);
 
+        awaited = project_name(content_.project_id);
         require_active_project(content_.project_id, project_status_for_share(content_.project_id));
+        awaited = task_name(content_.project_id, content_.task_id);
         const std::int32_t task_revision = share_task_head();
+        awaited = what();
         auto head = lock_trigger_head(content_.project_id, content_.trigger_id);
         const bool missing = !head && !expected_;
         bool created = false;
@@ -992,7 +1003,7 @@ Project put_project_now(const std::string& project_id, const std::optional<std::
         lock_project_schedules(project_id);
     project = lock_project(project_id);
     if (!project)
-        conflict("project " + quoted(project_id) + " does not exist", {}, "Repeat the call.");
+        conflict(project_name(project_id) + " does not exist", {}, "Repeat the call.");
     if (same())
         return *project;
     if (project->version == kLastRevision)
@@ -1018,7 +1029,7 @@ Project put_project(const std::string& project_id, const std::optional<std::stri
         return project;
     if (failure.data->sqlerrcode == ERRCODE_LOCK_NOT_AVAILABLE)
         throw SqlError{
-            ERRCODE_LOCK_NOT_AVAILABLE, "project " + quoted(project_id) + " is locked by another transaction",
+            ERRCODE_LOCK_NOT_AVAILABLE, project_name(project_id) + " is locked by another transaction",
             "A row that the change needs was not free within the lock timeout.", "Repeat the call."};
     throw failure;
 }
@@ -1116,15 +1127,22 @@ Scheduled schedule(const ScheduleRequest& request) {
                      {},
                      core::Json::object({}),
                      true};
+    // Of this spec only the command is the caller's.
     task.spec = checked_json("command", [&] {
-        return core::validate_task_spec(
-            core::Json::object(
-                {{"schema", core::Json::string(std::string(core::command_schema))},
-                 {"config", core::Json::object(
-                                {{"command", core::Json::object(
-                                                 {{"kind", core::Json::string("shell")},
-                                                  {"command", core::Json::string(request.command)}})}})}}),
-            {task.project_id, task.kind});
+        try {
+            return core::validate_task_spec(
+                core::Json::object(
+                    {{"schema", core::Json::string(std::string(core::command_schema))},
+                     {"config",
+                      core::Json::object(
+                          {{"command",
+                            core::Json::object({{"kind", core::Json::string("shell")},
+                                                {"command", core::Json::string(request.command)}})}})}}),
+                {task.project_id, task.kind});
+        } catch (core::InvalidSpec& error) {
+            error.path = "command";
+            throw;
+        }
     });
 
     Scheduled result;

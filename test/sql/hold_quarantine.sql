@@ -8,7 +8,17 @@ SELECT qinglong.ql_release_quarantine('default', 'a');
 UPDATE qinglong.trigger_schedules SET fault_code = 'run_insert', fault_count = 3, retry_at_ms = 4102444800000
  WHERE trigger_id = 'b';
 SELECT qinglong.ql_release_quarantine('default', 'b');
-SELECT qinglong.ql_release_quarantine('default', 'missing'), qinglong.ql_release_quarantine(NULL, NULL);
+SELECT qinglong.ql_release_quarantine('default', 'missing');
+-- Ids that nothing can have.
+\set SHOW_CONTEXT never
+SELECT qinglong.ql_release_quarantine(NULL, NULL);
+SELECT qinglong.ql_release_quarantine('default', NULL);
+SELECT qinglong.ql_release_quarantine('default', '');
+SELECT qinglong.ql_release_quarantine(repeat('x', 129), 'a');
+SELECT qinglong.ql_release_quarantine('default', E'a\nb');
+\set VERBOSITY sqlstate
+SELECT qinglong.ql_release_quarantine(NULL, NULL);
+\set VERBOSITY default
 SELECT trigger_id, state_version, claim_version, fault_code, fault_count, retry_at_ms FROM qinglong.trigger_schedules ORDER BY 1;
 
 -- A quarantined row with a claim (an owner may have made one by hand), a cursor and totals.

@@ -21,6 +21,7 @@ SET timezone = 'UTC';
 SELECT * FROM qinglong.schedules;
 \x
 -- Due; later than the grace (the server's 30 s): overdue.
+SELECT status FROM qinglong.ql_schedule('t', '* * * * * *', 'echo hidden-command', 'Europe/Berlin', 'fire_once');
 UPDATE qinglong.trigger_schedules SET next_fire_at_ms = ms() - 1000;
 SELECT * FROM shown;
 UPDATE qinglong.trigger_schedules SET next_fire_at_ms = ms() - 31000;
@@ -53,6 +54,28 @@ SELECT status FROM qinglong.ql_project_put('default', status => 'archived');
 SELECT * FROM shown;
 SELECT status FROM qinglong.ql_project_put('default');
 SELECT * FROM shown;
+
+-- A cursor need not be an occurrence: after a reactivation it is that moment, until a scheduler derives it. Shown is what
+-- that scheduler will find.
+SELECT count(*) FROM qinglong.ql_schedule('yearly', '0 0 1 1 *', 'true', 'UTC', 'fire_once', 'marks');
+UPDATE qinglong.trigger_schedules SET next_fire_at_ms = 1704067200000 WHERE project_id = 'marks';
+SELECT state, next_fire_at FROM qinglong.schedules WHERE project_id = 'marks';
+SELECT status FROM qinglong.ql_project_put('marks', status => 'archived');
+SELECT state, next_fire_at FROM qinglong.schedules WHERE project_id = 'marks';
+SELECT status FROM qinglong.ql_project_put('marks');
+CREATE VIEW marks AS
+SELECT state, s.next_fire_at_ms <= ms() AS marked, v.next_fire_at = qinglong.ql_next_occurrence('0 0 1 1 *', 'UTC') AS true_next,
+       v.next_fire_at = (SELECT occurrence FROM qinglong.ql_explain_trigger('marks', 'yearly', 1)) AS explained
+  FROM qinglong.schedules v JOIN qinglong.trigger_schedules s USING (project_id, trigger_id) WHERE v.project_id = 'marks';
+SELECT * FROM marks;
+CALL qinglong.ql_schedule_once('r') \gset
+SELECT * FROM marks;
+SELECT qinglong._instant(qinglong._cursor_occurrence(spec::jsonb, 1704067200001))
+  FROM (VALUES ('{"schema": "qinglong/interval@v1", "config": {"everyMs": 60000, "anchorAt": "2000-01-01T00:00:00Z", "misfirePolicy": "skip"}}'),
+               ('{"schema": "qinglong/once@v1", "config": {"at": "2024-01-01T00:00:00Z", "misfirePolicy": "skip"}}'),
+               ('{}')) v (spec);
+DROP VIEW marks;
+SELECT status FROM qinglong.ql_project_put('marks', status => 'archived');
 
 -- The truth comes from the heads, whatever the hint on the row says.
 SELECT count(*) FROM qinglong.ql_schedule('u', '* * * * *', 'true');

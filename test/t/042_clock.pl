@@ -31,6 +31,8 @@ my $node;
 sub psql_value { value($node, @_) }
 sub cycle { psql_value("CALL qinglong.ql_schedule_once('test', NULL, NULL, 256)") for 1 .. ($_[0] // 1) }
 my $duplicates = 'SELECT count(*) FROM (SELECT FROM qinglong.runs GROUP BY project_id, trigger_id, scheduled_for_ms HAVING count(*) > 1) d';
+my $miscounted = 'SELECT count(*) FROM qinglong.trigger_schedules s WHERE admitted_total <>
+                   (SELECT count(*) FROM qinglong.runs r WHERE r.project_id = s.project_id AND r.trigger_id = s.trigger_id)';
 my $states     = "SELECT string_agg(DISTINCT state, ' ' ORDER BY state) FROM qinglong.schedules";
 my $in_time    = "SELECT count(*) > 0 FROM qinglong.runs WHERE scheduled_for_ms > 1000 * (extract(epoch FROM clock_timestamp()) - 5)
                    AND created_at_ms < 1000 * (extract(epoch FROM clock_timestamp()) + 5)";
@@ -50,7 +52,35 @@ sub nothing_wrong {
     my ($name) = @_;
     local $Test::Builder::Level = $Test::Builder::Level + 1;
     is(psql_value($duplicates), 0, "$name: no duplicate");
+    is(psql_value($miscounted), 0, "$name: nothing is admitted twice");
     is(psql_value("SELECT coalesce(string_agg(code || ': ' || detail, ' '), 'none') FROM qinglong.ql_check()"), 'none', "$name: no violation");
+}
+# The trigger of every second goes on: another occurrence is admitted, after the time of the jump and one lease at most.
+# Some seconds are the test's own.
+my $lease    = 2;
+my $admitted = "SELECT count(*) FROM qinglong.runs WHERE trigger_id = 'second'";
+sub goes_on {
+    my ($name, $jump) = @_;
+    local $Test::Builder::Level = $Test::Builder::Level + 1;
+    my $mark  = psql_value($admitted);
+    my $start = Time::HiRes::time();
+    my $most  = $jump + $lease + 5;
+    while (Time::HiRes::time() - $start <= $most) {
+        cycle();
+        return pass("$name: goes on, after a lease at most") if psql_value($admitted) > $mark;
+        Time::HiRes::sleep(0.1);
+    }
+    fail("$name: goes on, after a lease at most");
+    diag(psql_value('SELECT * FROM qinglong.trigger_schedules'));
+}
+# A jump of a second is over after a second, and the machine may be slow: tries until it came in time.
+sub seen {
+    my ($name, $try) = @_;
+    local $Test::Builder::Level = $Test::Builder::Level + 1;
+    for (1 .. 20) {
+        return pass($name) if $try->();
+    }
+    fail($name);
 }
 
 offset(0);
@@ -90,8 +120,9 @@ my $claim = "TRUNCATE claims; INSERT INTO claims SELECT c FROM qinglong.ql_claim
 my $admit = "BEGIN ISOLATION LEVEL SERIALIZABLE; SELECT DISTINCT a.status || coalesce(' ' || a.sqlstate, '')
               FROM qinglong.ql_admit_batch(ARRAY(SELECT c FROM claims)) a; COMMIT";
 sub claim_something {
+    my ($lease_s) = @_;
     for (1 .. 100) {
-        psql_value($claim);
+        psql_value($claim =~ s{30000}{1000 * ($lease_s // 30)}er);
         return if psql_value('SELECT count(*) FROM claims') > 0;
         Time::HiRes::sleep(0.1);
     }
@@ -115,18 +146,78 @@ for my $case ([ '+3600', 'raced' ], [ '+86400', 'raced' ], [ '-10', 'failed QL00
     nothing_wrong("$jump s between claim and admission");
 }
 
+# A second ahead the lease still holds, or is over; a second back the claim lies ahead of the clock.
+for my $case ([ 30, 'admitted' ], [ 1, 'raced' ]) {
+    my ($seconds, $expected) = @$case;
+    claim_something($seconds);
+    offset(1);
+    is(psql_value($admit), $expected, "+1 s between claim and admission, with a lease of $seconds s: $expected");
+    offset(0);
+    like(psql_value($admit), $seconds == 1 ? qr/^(admitted|raced)$/ : qr/^raced$/, "+1 s and back: the claim is over, or good again");
+    goes_on("+1 s and back, with a lease of $seconds s", 1);
+    nothing_wrong("+1 s between claim and admission, with a lease of $seconds s");
+}
+seen('+1 s and back: the view shows floors ahead of the clock', sub {
+    claim_something();
+    offset(1);
+    psql_value($admit);
+    offset(0);
+    my $shown = psql_value($states);
+    goes_on('+1 s and back', 1);
+    return $shown =~ /clock_ahead/;
+});
+seen("-1 s between claim and admission: QL003, nothing is written, and the view shows the claim's floor ahead", sub {
+    claim_something($lease);
+    my $runs = psql_value("SELECT count(*) FROM qinglong.runs");
+    offset(-1);
+    my ($result, $shown, $after) = split /\n/, psql_value("$admit; $states; SELECT count(*) FROM qinglong.runs");
+    goes_on('-1 s, and the claim is left alone', 1);
+    offset(0);
+    goes_on('-1 s and back', 0);
+    return $result eq 'failed QL003' && $shown =~ /clock_ahead/ && $after == $runs;
+});
+claim_something();
+offset(-1);
+psql_value($admit);
+offset(0);
+like(psql_value($admit), qr/^(admitted|raced)$/, '-1 s and back: the claim is good, or was admitted when the second was over');
+nothing_wrong('-1 s between claim and admission');
+
 # --- across a restart ---------------------------------------------------------------------------------------------
+my $down; # how long a restart takes, in whole seconds
 for my $jump ('+3600', '+86400', '-3600', '-86400') {
     $node->stop;
     offset($jump);
     fake(sub { $node->start });
     runs_again("$jump s across a restart");
+    my $stop = Time::HiRes::time();
     $node->stop;
     offset(0);
     fake(sub { $node->start });
+    $down = int(Time::HiRes::time() - $stop) + 1;
     runs_again("$jump s across a restart, and back across another");
     nothing_wrong("$jump s across restarts");
 }
+# A second, with a claim that is held: ahead, and back beyond the time that the restart takes.
+claim_something($lease);
+$node->stop;
+offset(1);
+fake(sub { $node->start });
+goes_on('+1 s across a restart', 1);
+nothing_wrong('+1 s across a restart');
+offset(0);
+seen('-1 s across a restart: the view shows floors ahead of the clock', sub {
+    claim_something($lease);
+    $node->stop;
+    offset(-1 - $down);
+    fake(sub { $node->start });
+    my $shown = psql_value($states);
+    goes_on('-1 s across a restart', 1 + $down);
+    offset(0);
+    return $shown =~ /clock_ahead/;
+});
+goes_on('-1 s across a restart, and back', 0);
+nothing_wrong('-1 s across a restart');
 # What was published ahead of time, and published again since, does not wait for that time.
 offset(86400);
 psql_value("SELECT qinglong.ql_schedule('ahead', '* * * * * *', 'true', 'UTC', 'fire_once')");
