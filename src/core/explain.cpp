@@ -150,9 +150,10 @@ std::string print_local(std::int64_t local_ms) {
     const std::int64_t cycle = floor_div(day, 146097);
     const std::chrono::year_month_day date{
         std::chrono::sys_days(std::chrono::days(static_cast<int>(day - cycle * 146097)))};
-    return padded(static_cast<int>(date.year()) + cycle * 400, 4) + '-' +
-           padded(static_cast<unsigned>(date.month()), 2) + '-' +
-           padded(static_cast<unsigned>(date.day()), 2) + ' ' + print_time(local_ms);
+    const std::int64_t year = static_cast<int>(date.year()) + cycle * 400; // 0 is 1 BC
+    return padded(year > 0 ? year : 1 - year, 4) + '-' + padded(static_cast<unsigned>(date.month()), 2) +
+           '-' + padded(static_cast<unsigned>(date.day()), 2) + ' ' + print_time(local_ms) +
+           (year > 0 ? "" : " BC");
 }
 
 std::vector<Explained> explain(const Schedule& schedule, std::int64_t after_ms, std::size_t count) {

@@ -189,12 +189,14 @@ for my $jump ('+3600', '+86400', '-3600', '-86400') {
     $node->stop;
     offset($jump);
     fake(sub { $node->start });
+    like(psql_value($states), qr/clock_ahead/, "$jump s across a restart: the view shows floors ahead of the clock") if $jump < 0;
     runs_again("$jump s across a restart");
     my $stop = Time::HiRes::time();
     $node->stop;
     offset(0);
     fake(sub { $node->start });
     $down = int(Time::HiRes::time() - $stop) + 1;
+    like(psql_value($states), qr/clock_ahead/, "$jump s across a restart, and back: the view shows them") if $jump > 0;
     runs_again("$jump s across a restart, and back across another");
     nothing_wrong("$jump s across restarts");
 }

@@ -118,6 +118,14 @@ TEST(Explain, ShowsWhatNextAnswers) {
     }
 }
 
+TEST(Explain, YearsAreThoseOfTheServersCalendar) {
+    EXPECT_EQ(print_local(9007199254740991), "287396-10-12 08:59:00.991");
+    EXPECT_EQ(print_local(-62135596800000), "0001-01-01 00:00:00");
+    EXPECT_EQ(print_local(-62135596801000), "0001-12-31 23:59:59 BC");
+    EXPECT_EQ(print_local(-62167219200000), "0001-01-01 00:00:00 BC");
+    EXPECT_EQ(print_local(-62167219201000), "0002-12-31 23:59:59 BC");
+}
+
 TEST(Describe, FieldByField) {
     const std::pair<const char*, const char*> cases[] = {
         {"* * * * *", "Every minute."},
