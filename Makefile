@@ -5,7 +5,8 @@
 #   make check            all tests, against throwaway servers; installs missing Debian packages when run as root
 #   make check SUITES="unit regress"
 #   make check-all        all tests on PostgreSQL 15, and those of SQL and workers on 17 and 18 (Debian, root)
-#   make check-unit | check-fuzz | check-regress | check-isolation | check-pgtap | check-tap | lint | tidy | format-check
+#   make check-unit | check-model | check-fuzz | check-regress | check-isolation | check-pgtap | check-tap
+#   make lint | tidy | format-check
 #   make soak             the long-running variants of the tests
 #   make bench            speed, as ratios measured side by side
 #   make bench-cron       the cron engine beside croner, a library of node
@@ -17,7 +18,7 @@
 ROOT := $(patsubst %/,%,$(dir $(abspath $(firstword $(MAKEFILE_LIST)))))
 EXTVERSION := $(shell sed -n "s/^default_version *= *'\(.*\)'/\1/p" $(ROOT)/qinglong_sched.control)
 
-CHECKS    := check-unit check-fuzz check-regress check-isolation check-pgtap check-tap
+CHECKS    := check-unit check-model check-fuzz check-regress check-isolation check-pgtap check-tap
 RUN_GOALS := check check-all $(CHECKS) lint tidy format-check soak bench bench-cron demo
 
 ifneq (,$(filter $(RUN_GOALS),$(MAKECMDGOALS)))

@@ -20,6 +20,7 @@ export LC_ALL=C.UTF-8 PG_COLOR=never
 
 BUILD_PACKAGES=(g++ make "postgresql-$PGMAJOR" "postgresql-server-dev-$PGMAJOR")
 UNIT_PACKAGES=(g++ make cmake libgtest-dev tzdata)
+MODEL_PACKAGES=(spin gcc libc6-dev)
 FUZZ_PACKAGES=(g++ make cmake clang-14 libclang-rt-14-dev)
 PGTAP_PACKAGES=("postgresql-$PGMAJOR-pgtap" libtap-parser-sourcehandler-pgtap-perl)
 TAP_PACKAGES=(libipc-run-perl python3 python3-psycopg iproute2)
