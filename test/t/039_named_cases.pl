@@ -19,17 +19,7 @@ value($node, 'CREATE TABLE public.stop (x int)');
 my $conninfo = $node->connstr('postgres') . ' user=postgres';
 sub start_replicas {
     my (@ways) = @_;
-    my @replicas;
-    for my $way (@ways) {
-        my $replica = { out => '', err => '' };
-        $replica->{run} = IPC::Run::start([ '/usr/bin/python3', 'test/lib/replica.py', $conninfo, 'replica-' . @replicas, $way ],
-            '>', \$replica->{out}, '2>', \$replica->{err}, IPC::Run::timeout(120));
-        push @replicas, $replica;
-    }
-    for my $replica (@replicas) {
-        $replica->{run}->pump while $replica->{run}->pumpable && $replica->{out} !~ /ready/;
-    }
-    return @replicas;
+    return map { start_replica($conninfo, "replica-$_", $ways[$_]) } 0 .. $#ways;
 }
 sub stop_replicas { # and answers how many Runs they say they admitted
     my ($name, @replicas) = @_;
@@ -37,9 +27,9 @@ sub stop_replicas { # and answers how many Runs they say they admitted
     value($node, 'INSERT INTO public.stop VALUES (1)');
     $_->{run}->finish for @replicas;
     value($node, 'TRUNCATE public.stop');
-    is(join('', map { $_->{err} } @replicas), '', "$name: no replica met an error");
+    is(join('', map { ${ $_->{err} } } @replicas), '', "$name: no replica met an error");
     my $admitted = 0;
-    $admitted += $_->{out} =~ /admitted (\d+)/ ? $1 : 0 for @replicas;
+    $admitted += ${ $_->{out} } =~ /admitted (\d+)/ ? $1 : 0 for @replicas;
     return $admitted;
 }
 my $settled = 'SELECT count(*) = 0 FROM qinglong.trigger_schedules WHERE claim_token IS NOT NULL OR next_fire_at_ms IS NULL OR next_fire_at_ms <= t.now_ms()';
