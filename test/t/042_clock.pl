@@ -3,29 +3,8 @@
 use strict;
 use warnings FATAL => 'all';
 use QL;
-use File::Basename qw(dirname);
-use Fcntl qw(O_CREAT O_RDWR);
+use QLClock;
 use Time::HiRes ();
-
-# The clock of the servers started with fake() is ahead of the real one by offset() seconds, at once and in all of
-# their processes.
-my $dir = PostgreSQL::Test::Utils::tempdir();
-my $cc  = (grep { !system("$_ --version >/dev/null 2>&1") } qw(cc gcc clang-14))[0];
-plan skip_all => 'no C compiler' if !defined $cc;
-system_or_bail($cc, qw(-shared -fPIC -O1 -Wall -Werror -o), "$dir/clock_offset.so", dirname(__FILE__) . '/../lib/clock_offset.c');
-sysopen my $file, "$dir/offset", O_CREAT | O_RDWR or die $!;
-sub offset {
-    my ($seconds) = @_;
-    sysseek $file, 0, 0 or die $!;
-    syswrite($file, pack 'q', $seconds) == 8 or die $!;
-    return;
-}
-sub fake {
-    my ($action) = @_;
-    local $ENV{LD_PRELOAD}        = "$dir/clock_offset.so";
-    local $ENV{CLOCK_OFFSET_FILE} = "$dir/offset";
-    return $action->();
-}
 
 my $node;
 sub psql_value { value($node, @_) }
@@ -241,40 +220,6 @@ for my $jump ('+1', '-1', '+3600', '-3600', '+86400', '-86400') {
     wait_for($node, $in_time, 't', timeout => 30, name => "a worker runs on after $jump s and back");
     nothing_wrong("a worker, $jump s");
 }
-
-# --- a server restarted every day ---------------------------------------------------------------------------------
-# It runs for some seconds around noon of each day. A weekly trigger fires on its day, one whose first occurrence is
-# tomorrow does so tomorrow, and a restart admits nothing that is not due.
-my ($noon, $weekday, $date) = split /\|/, psql_value(q{SELECT extract(epoch FROM d)::bigint, extract(dow FROM d + interval '3 days'), to_char(d + interval '1 day', 'DD MM')
-                                                       FROM (SELECT date_trunc('day', now() AT TIME ZONE 'UTC') + interval '2 days 12 hours' AS d) x});
-sub start_before_noon_of {
-    my ($day) = @_;
-    offset(int($noon + 86400 * $day - 2 - time));
-    fake(sub { $node->start });
-    return;
-}
-sub days_of { # whose noon a trigger was admitted for
-    my ($trigger) = @_;
-    return psql_value("SELECT coalesce(string_agg(((scheduled_for_ms / 1000 - $noon) / 86400.0)::float::text, ',' ORDER BY scheduled_for_ms), '')
-                         FROM qinglong.runs WHERE trigger_id = '$trigger'");
-}
-$node->stop;
-start_before_noon_of(0);
-psql_value("SELECT qinglong.ql_schedule('weekly', '0 12 * * $weekday', 'true', 'UTC', 'skip'), qinglong.ql_schedule('tomorrow', '0 12 $date *', 'true', 'UTC', 'fire_once')");
-my %fired = (0 => '|', 1 => '|1', 2 => '|1', 3 => '3|1', 4 => '3|1', 9 => '3|1', 10 => '3,10|1', 11 => '3,10|1');
-for my $day (sort { $a <=> $b } keys %fired) {
-    if ($day > 0) {
-        $node->stop;
-        start_before_noon_of($day);
-    }
-    # Something later than noon was admitted: so all that was due at noon is.
-    wait_for($node, 'SELECT count(*) > 0 FROM qinglong.runs WHERE trigger_id = $$second$$ AND scheduled_for_ms >= ' . 1000 * ($noon + 86400 * $day + 1), 't',
-        timeout => 30, name => "day $day: at work at noon");
-    wait_for($node, 'SELECT count(*) FROM qinglong.trigger_schedules WHERE claim_token IS NOT NULL AND trigger_id IN ($$weekly$$, $$tomorrow$$)', 0, name => "day $day: nothing under way");
-    is(days_of('weekly') . '|' . days_of('tomorrow'),
-        $fired{$day}, "day $day: what has fired, at noon of which days");
-}
-nothing_wrong('restarted every day');
 no_errors_in_log($node, undef, except => qr/QL003|server's clock moved backwards/);
 $node->stop;
 done_testing();
