@@ -152,6 +152,8 @@ copy_server() {
     done
     BIN=$TREE$("$PG_CONFIG" --bindir)
     rm -f "$TREE$("$PG_CONFIG" --sharedir)"/extension/qinglong_sched[.-]* # an older one of the machine's
+    # A test may put versions of its own there.
+    [ "$(id -u)" != 0 ] || chown postgres: "$TREE$("$PG_CONFIG" --sharedir)/extension"
     PGXS_TEST=$(cd "$(dirname "$("$BIN/pg_config" --pgxs)")/../test" && pwd)
 }
 
