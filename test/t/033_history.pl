@@ -27,6 +27,6 @@ is(join("\n", $out =~ /^undetected: (.*)$/mg), '', 'each falsified history is no
 like($out, qr/^checked: \d{3,} calls, \d{3,} changes, \d{3,} Runs; 0 complaints; 16 falsifications$/m, 'a history of some length');
 like($out, qr/\b$_ [1-9]/, "seen: $_") for 'takeovers', 'publications', 'revocations', 'restorations', 'answer raced', 'answers lost',
     'admit', 'initialize', 'coalesced_total', "the server's own admissions";
-no_errors_in_log($node, 'nothing else in the log of the server', except => qr/could not serialize access|has another current revision|is not active|was changed while|lock timeout|connection to client lost/);
+no_errors_in_log($node, 'nothing else in the log of the server', except => qr/could not serialize access|has another current revision|is not active|was changed while|is locked by another transaction|connection to client lost/);
 $node->stop;
 done_testing();
