@@ -126,31 +126,37 @@ CREATE INDEX trigger_revisions_enabled_idx
 CREATE INDEX trigger_revisions_pin_idx
     ON qinglong.trigger_revisions (project_id, task_id, task_revision, trigger_id, revision);
 
+-- From here on ranges stand in one constraint a table: each constraint is prepared anew by each statement that writes,
+-- which an admission of few rows would feel. LEAST() passes over nulls.
 CREATE TABLE qinglong.trigger_schedules (
     project_id          varchar(128) COLLATE "C" NOT NULL,
     trigger_id          varchar(128) COLLATE "C" NOT NULL,
-    trigger_revision    integer NOT NULL CHECK (trigger_revision >= 1),
-    next_fire_at_ms     bigint CHECK (next_fire_at_ms >= 0),
-    due_delay_ms        integer NOT NULL DEFAULT 0 CHECK (due_delay_ms BETWEEN 0 AND 300000),
+    trigger_revision    integer NOT NULL,
+    next_fire_at_ms     bigint,
+    due_delay_ms        integer NOT NULL DEFAULT 0,
     finished            boolean NOT NULL DEFAULT false,
-    last_scheduled_at_ms bigint CHECK (last_scheduled_at_ms >= 0),
-    state_version       bigint NOT NULL DEFAULT 0 CHECK (state_version >= 0),
+    last_scheduled_at_ms bigint,
+    state_version       bigint NOT NULL DEFAULT 0,
     claim_owner         varchar(128) COLLATE "C" CHECK (claim_owner ~ '^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$'),
     claim_token         uuid,
-    claim_version       bigint NOT NULL DEFAULT 0 CHECK (claim_version >= 0),
+    claim_version       bigint NOT NULL DEFAULT 0,
     claim_expires_at_ms bigint,
-    updated_at_ms       bigint NOT NULL CHECK (updated_at_ms >= 0),
+    updated_at_ms       bigint NOT NULL,
     eligible            boolean NOT NULL,
     fault_code          text CHECK (fault_code ~ '^[a-z0-9_]{1,64}$'),
-    fault_count         integer NOT NULL DEFAULT 0 CHECK (fault_count >= 0),
-    retry_at_ms         bigint CHECK (retry_at_ms >= 0),
+    fault_count         integer NOT NULL DEFAULT 0,
+    retry_at_ms         bigint,
     schedulable         boolean GENERATED ALWAYS AS
                         (eligible AND NOT finished AND (fault_code IS NULL OR retry_at_ms IS NOT NULL)) STORED,
-    admitted_total      bigint NOT NULL DEFAULT 0 CHECK (admitted_total >= 0),
-    skipped_total       bigint NOT NULL DEFAULT 0 CHECK (skipped_total >= 0),
-    coalesced_total     bigint NOT NULL DEFAULT 0 CHECK (coalesced_total >= 0),
+    admitted_total      bigint NOT NULL DEFAULT 0,
+    skipped_total       bigint NOT NULL DEFAULT 0,
+    coalesced_total     bigint NOT NULL DEFAULT 0,
     uncounted           int8multirange NOT NULL DEFAULT '{}',
     PRIMARY KEY (project_id, trigger_id),
+    CONSTRAINT trigger_schedules_ranges CHECK (
+        trigger_revision >= 1 AND due_delay_ms BETWEEN 0 AND 300000
+        AND LEAST(next_fire_at_ms, last_scheduled_at_ms, state_version, claim_version, updated_at_ms, fault_count,
+                  retry_at_ms, admitted_total, skipped_total, coalesced_total) >= 0),
     CONSTRAINT trigger_schedules_claim_shape CHECK (
         (claim_owner IS NULL AND claim_token IS NULL AND claim_expires_at_ms IS NULL)
         OR (claim_owner IS NOT NULL AND claim_token IS NOT NULL AND claim_expires_at_ms IS NOT NULL
@@ -199,43 +205,45 @@ CREATE TABLE qinglong.runs (
     task_revision       varchar(128) COLLATE "C" NOT NULL,
     task_name           varchar(255),
     task_snapshot_ref   varchar(512) COLLATE "C",
-    legacy_cron_id      integer CHECK (legacy_cron_id >= 1),
-    parent_run_id       uuid REFERENCES qinglong.runs (id),
-    retry_of_run_id     uuid REFERENCES qinglong.runs (id),
+    legacy_cron_id      integer,
+    parent_run_id       uuid,
+    retry_of_run_id     uuid,
     trigger_id          varchar(128) COLLATE "C",
     trigger_type        varchar(64) COLLATE "C" NOT NULL,
     execution_origin    varchar(64) COLLATE "C" NOT NULL,
     execution_owner     varchar(16) COLLATE "C" NOT NULL CHECK (execution_owner = 'runtime'),
     triggered_by        varchar(255) COLLATE "C",
     request_id          varchar(128) COLLATE "C",
-    scheduled_for_ms    bigint CHECK (scheduled_for_ms >= 0),
+    scheduled_for_ms    bigint,
     status              text NOT NULL CHECK (status IN
                         ('created', 'queued', 'dispatching', 'running', 'waiting_approval', 'retry_wait',
                          'lost', 'succeeded', 'failed', 'cancelled', 'timed_out')),
-    version             integer NOT NULL DEFAULT 0 CHECK (version >= 0),
-    event_sequence      integer NOT NULL DEFAULT 0 CHECK (event_sequence >= 0),
+    version             integer NOT NULL DEFAULT 0,
+    event_sequence      integer NOT NULL DEFAULT 0,
     priority            integer NOT NULL DEFAULT 0,
     idempotency_key     varchar(255) COLLATE "C",
     input_ref           varchar(512) COLLATE "C",
     output_ref          varchar(512) COLLATE "C",
-    created_at_ms       bigint NOT NULL CHECK (created_at_ms >= 0),
-    queued_at_ms        bigint CHECK (queued_at_ms >= 0),
-    started_at_ms       bigint CHECK (started_at_ms >= 0),
-    finished_at_ms      bigint CHECK (finished_at_ms >= 0),
-    cancel_requested_at_ms bigint CHECK (cancel_requested_at_ms >= 0),
+    created_at_ms       bigint NOT NULL,
+    queued_at_ms        bigint,
+    started_at_ms       bigint,
+    finished_at_ms      bigint,
+    cancel_requested_at_ms bigint,
     cancel_reason       text CHECK (cancel_reason IN ('user', 'policy', 'shutdown', 'reconcile', 'timeout')),
     error_code          varchar(128) COLLATE "C",
     error_summary       varchar(1024),
+    CONSTRAINT runs_ranges CHECK (
+        COALESCE(legacy_cron_id, 1) >= 1
+        AND LEAST(scheduled_for_ms, version, event_sequence, created_at_ms, queued_at_ms, started_at_ms, finished_at_ms,
+                  cancel_requested_at_ms) >= 0),
     -- A scheduled Run names its trigger and instant, and its key says the same: with the unique occurrence below
     -- this makes the keys of scheduled Runs unique in a project without a second index.
     CONSTRAINT runs_scheduled_shape CHECK (
-        trigger_type <> 'cron'
-        OR (trigger_id IS NOT NULL AND scheduled_for_ms IS NOT NULL AND idempotency_key IS NOT NULL
-            AND starts_with(idempotency_key, 'ql3:cron:v1:' || trigger_id || ':')
-            AND substr(idempotency_key, length(trigger_id) + 14)
-                ~ ('^[1-9][0-9]{0,9}:' || scheduled_for_ms::text || '$'))),
-    CONSTRAINT runs_scheduled_key CHECK (
-        trigger_type = 'cron' OR idempotency_key IS NULL OR NOT starts_with(idempotency_key, 'ql3:cron:v1:'))
+        CASE WHEN trigger_type <> 'cron' THEN idempotency_key IS NULL OR NOT starts_with(idempotency_key, 'ql3:cron:v1:')
+        ELSE trigger_id IS NOT NULL AND scheduled_for_ms IS NOT NULL AND idempotency_key IS NOT NULL
+             AND starts_with(idempotency_key, 'ql3:cron:v1:' || trigger_id || ':')
+             AND substr(idempotency_key, length(trigger_id) + 14) ~ '^[1-9][0-9]{0,9}:[0-9]+$'
+             AND split_part(substr(idempotency_key, length(trigger_id) + 14), ':', 2) = scheduled_for_ms::text END)
 );
 COMMENT ON TABLE qinglong.runs IS 'Durable work: one row per Run; scheduled Runs have trigger_type cron';
 CREATE UNIQUE INDEX runs_occurrence_key ON qinglong.runs (project_id, trigger_id, scheduled_for_ms)
@@ -252,32 +260,35 @@ CREATE TABLE qinglong.run_attempts (
     id                  uuid PRIMARY KEY,
     run_id              uuid NOT NULL,
     step_run_id         uuid,
-    attempt             integer NOT NULL CHECK (attempt >= 1),
+    attempt             integer NOT NULL,
     status              text NOT NULL CHECK (status IN
                         ('claimed', 'starting', 'running', 'succeeded', 'failed', 'cancelled', 'timed_out', 'lost')),
     executor_type       varchar(64) COLLATE "C" NOT NULL,
     worker_id           varchar(128) COLLATE "C",
     worker_session_id   uuid,
-    worker_generation   integer CHECK (worker_generation >= 1),
+    worker_generation   integer,
     executor_handle     varchar(2048),
-    pid                 integer CHECK (pid >= 1),
+    pid                 integer,
     log_artifact_id     varchar(36) COLLATE "C",
     lease_token         varchar(128) COLLATE "C",
     lease_token_digest  char(64) COLLATE "C",
-    lease_generation    integer CHECK (lease_generation >= 1),
-    lease_version       integer CHECK (lease_version >= 0),
-    lease_expires_at_ms bigint CHECK (lease_expires_at_ms >= 0),
+    lease_generation    integer,
+    lease_version       integer,
+    lease_expires_at_ms bigint,
     offer_id            varchar(128) COLLATE "C",
-    deadline_at_ms      bigint CHECK (deadline_at_ms >= 0),
+    deadline_at_ms      bigint,
     callback_token_hash varchar(128) COLLATE "C",
     callback_sequence   integer NOT NULL DEFAULT 0,
-    created_at_ms       bigint NOT NULL CHECK (created_at_ms >= 0),
-    started_at_ms       bigint CHECK (started_at_ms >= 0),
-    finished_at_ms      bigint CHECK (finished_at_ms >= 0),
+    created_at_ms       bigint NOT NULL,
+    started_at_ms       bigint,
+    finished_at_ms      bigint,
     exit_code           integer,
     error_code          varchar(128) COLLATE "C",
     error_summary       varchar(1024),
     CONSTRAINT run_attempts_attempt_key UNIQUE (run_id, attempt),
+    CONSTRAINT run_attempts_ranges CHECK (
+        LEAST(attempt, worker_generation, pid, lease_generation) >= 1
+        AND LEAST(lease_version, lease_expires_at_ms, deadline_at_ms, created_at_ms, started_at_ms, finished_at_ms) >= 0),
     CONSTRAINT run_attempts_remote_fence CHECK (
         num_nonnulls(worker_session_id, worker_generation, lease_generation, lease_version,
                      lease_token_digest, offer_id) = 0
@@ -289,9 +300,9 @@ CREATE INDEX run_attempts_recovery_idx ON qinglong.run_attempts (created_at_ms, 
     WHERE status IN ('claimed', 'starting', 'running');
 
 CREATE TABLE qinglong.run_events (
-    id                  uuid NOT NULL UNIQUE,
+    id                  uuid NOT NULL,
     run_id              uuid NOT NULL,
-    sequence            integer NOT NULL CHECK (sequence >= 1),
+    sequence            integer NOT NULL,
     type                varchar(128) COLLATE "C" NOT NULL,
     dedupe_key          varchar(255) COLLATE "C",
     actor_type          text NOT NULL CHECK (actor_type IN
@@ -301,16 +312,20 @@ CREATE TABLE qinglong.run_events (
     attempt_id          uuid,
     step_run_id         uuid,
     payload             jsonb NOT NULL CHECK (jsonb_typeof(payload) = 'object'),
-    created_at_ms       bigint NOT NULL CHECK (created_at_ms >= 0),
+    created_at_ms       bigint NOT NULL,
     PRIMARY KEY (run_id, sequence),
-    -- The scheduler's two keys stand at fixed sequences, so (run_id, sequence) already makes them unique in a Run.
+    CONSTRAINT run_events_ranges CHECK (sequence >= 1 AND created_at_ms >= 0),
+    -- The scheduler's two events have the ids of what they tell of, the Run and its Attempt, and stand at fixed
+    -- sequences: their ids and dedupe keys are unique without an index of their own.
     CONSTRAINT run_events_scheduler_keys CHECK (
         dedupe_key IS NULL
         OR NOT starts_with(dedupe_key, 'cluster-schedule-')
-        OR (sequence = 1 AND starts_with(dedupe_key, 'cluster-schedule-created:'))
-        OR (sequence = 2 AND starts_with(dedupe_key, 'cluster-schedule-queued:')))
+        OR (sequence = 1 AND id = run_id AND starts_with(dedupe_key, 'cluster-schedule-created:'))
+        OR (sequence = 2 AND id IS NOT DISTINCT FROM attempt_id AND starts_with(dedupe_key, 'cluster-schedule-queued:')))
 );
 COMMENT ON TABLE qinglong.run_events IS 'Append-only history of each Run';
+CREATE UNIQUE INDEX run_events_id_key ON qinglong.run_events (id)
+    WHERE dedupe_key IS NULL OR NOT starts_with(dedupe_key, 'cluster-schedule-');
 CREATE UNIQUE INDEX run_events_dedupe_key ON qinglong.run_events (run_id, dedupe_key)
     WHERE dedupe_key IS NOT NULL AND NOT starts_with(dedupe_key, 'cluster-schedule-');
 

@@ -137,8 +137,8 @@ BEGIN
      WHERE r.trigger_type = 'cron'
        AND (r.trigger_id IS NULL OR r.scheduled_for_ms IS NULL OR r.idempotency_key IS NULL
             OR NOT starts_with(r.idempotency_key, 'ql3:cron:v1:' || r.trigger_id || ':')
-            OR substr(r.idempotency_key, length(r.trigger_id) + 14)
-               !~ ('^[1-9][0-9]{0,9}:' || r.scheduled_for_ms::text || '$'))
+            OR substr(r.idempotency_key, length(r.trigger_id) + 14) !~ '^[1-9][0-9]{0,9}:[0-9]+$'
+            OR split_part(substr(r.idempotency_key, length(r.trigger_id) + 14), ':', 2) <> r.scheduled_for_ms::text)
     UNION ALL
     SELECT r.project_id, r.trigger_id, 'first_attempt', format('run %s has no attempt 1', r.id)
       FROM qinglong.runs r
@@ -157,7 +157,13 @@ BEGIN
            ('run.created', 'cluster-schedule-created:' || r.idempotency_key,
             'run.queued', 'cluster-schedule-queued:' || r.idempotency_key, a.id, true);
 
-    -- Attempts and events have no foreign keys, for the speed of admissions.
+    -- Runs, attempts and events have no foreign keys, for the speed of admissions.
+    RETURN QUERY
+    SELECT r.project_id::text, r.trigger_id::text, 'orphan_run'::text,
+           format('run %s names a parent or a predecessor that does not exist', r.id)
+      FROM qinglong.runs r
+     WHERE r.parent_run_id IS NOT NULL AND NOT EXISTS (SELECT FROM qinglong.runs o WHERE o.id = r.parent_run_id)
+        OR r.retry_of_run_id IS NOT NULL AND NOT EXISTS (SELECT FROM qinglong.runs o WHERE o.id = r.retry_of_run_id);
     RETURN QUERY
     SELECT NULL::text, NULL::text, 'orphan_attempt'::text, format('attempt %s belongs to no run', a.id)
       FROM qinglong.run_attempts a
@@ -173,6 +179,11 @@ BEGIN
       FROM qinglong.run_events e
       LEFT JOIN qinglong.run_attempts a ON a.id = e.attempt_id AND a.run_id = e.run_id
      WHERE e.attempt_id IS NOT NULL AND a.id IS NULL
+    UNION ALL
+    SELECT NULL, NULL, 'duplicate_event_id', format('%s events have the id %s', count(*), e.id)
+      FROM qinglong.run_events e
+     GROUP BY e.id
+    HAVING count(*) > 1
     UNION ALL
     SELECT NULL, NULL, 'duplicate_event', format('run %s has %s events of one dedupe key', e.run_id, count(*))
       FROM qinglong.run_events e

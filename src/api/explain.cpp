@@ -78,7 +78,7 @@ QL_FUNCTION(ql_cursor_occurrence) {
     const std::int64_t cursor_ms = PG_GETARG_INT64(1);
     store::TriggerSpec spec;
     store::Damage damage;
-    if (!store::read_trigger_spec(pg::json_text(PG_GETARG_DATUM(0)), spec, damage))
+    if (!store::read_trigger_spec(store::parse_stored_spec(pg::json_text(PG_GETARG_DATUM(0))), spec, damage))
         PG_RETURN_INT64(cursor_ms);
     const auto occurrence = spec.schedule.next(cursor_ms - 1);
     if (!occurrence) {

@@ -22,7 +22,7 @@ QL_FUNCTION(ql_misfire_grace_ms) {
 QL_FUNCTION(ql_is_occurrence) {
     store::TriggerSpec spec;
     store::Damage damage;
-    if (!store::read_trigger_spec(pg::json_text(PG_GETARG_DATUM(0)), spec, damage))
+    if (!store::read_trigger_spec(store::parse_stored_spec(pg::json_text(PG_GETARG_DATUM(0))), spec, damage))
         PG_RETURN_NULL();
     const std::int64_t at_ms = PG_GETARG_INT64(1);
     PG_RETURN_BOOL(spec.schedule.next(at_ms - 1) == at_ms);

@@ -212,10 +212,20 @@ void add_result_row(FunctionCallInfo fcinfo, std::span<const Value> fields) {
 
 namespace {
 
+// Taken from the operating system for many ids at once; used bytes are not kept.
+unsigned char pool[64 * UUID_LEN];
+std::size_t pool_left = 0;
+
 pg_uuid_t random_uuid(unsigned version) {
+    if (pool_left == 0) {
+        if (!pg_strong_random(pool, sizeof pool))
+            throw SqlError{ERRCODE_INTERNAL_ERROR, "could not generate random values"};
+        pool_left = sizeof pool;
+    }
+    pool_left -= UUID_LEN;
     pg_uuid_t id;
-    if (!pg_strong_random(id.data, UUID_LEN))
-        throw SqlError{ERRCODE_INTERNAL_ERROR, "could not generate random values"};
+    std::memcpy(id.data, pool + pool_left, UUID_LEN);
+    std::memset(pool + pool_left, 0, UUID_LEN);
     id.data[6] = static_cast<unsigned char>((id.data[6] & 0x0fU) | (version << 4U));
     id.data[8] = static_cast<unsigned char>((id.data[8] & 0x3fU) | 0x80U);
     return id;

@@ -91,6 +91,13 @@ void commit_and_begin(IsolationLevel isolation) {
         PushActiveSnapshot(GetTransactionSnapshot());
 }
 
+void commit_asynchronously() {
+    pgcall([] {
+        (void)set_config_option("synchronous_commit", "off", PGC_USERSET, PGC_S_SESSION, GUC_ACTION_LOCAL,
+                                true, 0, false);
+    });
+}
+
 Rows execute(Statement& statement, std::span<const Value> values) {
     return run(statement, values, false);
 }

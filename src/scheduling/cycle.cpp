@@ -188,6 +188,9 @@ CycleSummary run_cycle(const CycleOptions& options) {
         const bool claimed = in_transaction(
             pg::IsolationLevel::read_committed,
             [&] {
+                // A crash that loses this commit loses the replica that would have admitted the claim with
+                // it.
+                pg::commit_asynchronously();
                 store::require_ready();
                 store::settle_time();
                 claims = store::claim_due(options.owner, pg::new_uuid_v4(), options.lease_ms,

@@ -21,6 +21,7 @@ struct Work {
 
     // Evaluated before anything is locked.
     bool readings_hold = false; // expression, timezone and misfire_policy are those of the claim's spec
+    bool digest_holds = false;  // the trigger's content digest is that of the claim's spec
     bool seen = false;          // the row was seen with the claim's token
     bool has_uncounted = false; // spans of the row are still to be counted
     std::optional<Damage> damage;
@@ -35,8 +36,6 @@ struct Work {
     std::string task_name;
     std::string task_reference;
     std::string execution_digest;
-    pg_uuid_t run_id = {};
-    pg_uuid_t attempt_id = {};
     bool existed = false; // the Run was already there
 };
 
@@ -57,11 +56,10 @@ void fail(Work& work, const pg::SqlError& error) {
 }
 
 // Decides a claim whose spec can be read.
-std::optional<Damage> evaluate(const ScheduleClaim& claim, std::int64_t grace_ms,
-                               const std::string& spec_text, TriggerSpec& spec, core::Timing& timing,
-                               core::Decision& decision) {
+std::optional<Damage> evaluate(const ScheduleClaim& claim, std::int64_t grace_ms, const StoredSpec& stored,
+                               TriggerSpec& spec, core::Timing& timing, core::Decision& decision) {
     Damage damage{};
-    if (!read_trigger_spec(spec_text, spec, damage))
+    if (!read_trigger_spec(stored, spec, damage))
         return damage;
     timing = spec.timing(claim.trigger_id, grace_ms);
     const auto decided = core::decide(spec.schedule, timing, times_of(claim));
@@ -71,8 +69,21 @@ std::optional<Damage> evaluate(const ScheduleClaim& claim, std::int64_t grace_ms
     return std::nullopt;
 }
 
-std::string spec_text_of(const ScheduleClaim& claim) {
-    return claim.spec.empty() ? std::string() : pg::json_text(pg::jsonb_from_bytes(claim.spec).datum);
+StoredSpec stored_spec_of(const ScheduleClaim& claim) {
+    if (claim.spec.empty())
+        return std::nullopt;
+    return parse_stored_spec(pg::json_text(pg::jsonb_from_bytes(claim.spec).datum));
+}
+
+bool trigger_digest_holds(const ScheduleClaim& claim, const core::Json& stored) {
+    try {
+        const core::TriggerContent content{
+            claim.project_id,    claim.trigger_id,          claim.trigger_revision,  claim.task_id,
+            claim.task_revision, claim.task_content_digest, core::read_spec(stored), true};
+        return pg::sha256_hex(core::trigger_digest_input(content)) == claim.trigger_content_digest;
+    } catch (const core::InvalidSpec&) {
+        return false;
+    }
 }
 
 std::string idempotency_key(const ScheduleClaim& claim, std::int64_t scheduled_for_ms) {
@@ -132,12 +143,13 @@ SELECT lower(r), upper(r)
  WHERE s.project_id = $1 AND s.trigger_id = $2 AND s.state_version = $3)");
 
     const ScheduleClaim& claim = *work.claim;
-    const std::string text = spec_text_of(claim);
+    const StoredSpec stored = stored_spec_of(claim);
     work.readings_hold =
-        read_spec_readings(text) == SpecReadings{claim.expression, claim.timezone, claim.misfire_policy};
-    work.damage = evaluate(claim, grace_ms, text, work.spec, work.timing, work.decision);
+        read_spec_readings(stored) == SpecReadings{claim.expression, claim.timezone, claim.misfire_policy};
+    work.damage = evaluate(claim, grace_ms, stored, work.spec, work.timing, work.decision);
     if (work.damage)
         return;
+    work.digest_holds = trigger_digest_holds(claim, *stored);
     if (given != nullptr && *given != work.decision) {
         fail(work, {ERRCODE_INVALID_PARAMETER_VALUE, "decision does not follow from the claim",
                     "It differs from what ql_decide() answers for the claim of trigger \"" +
@@ -197,23 +209,6 @@ SELECT i.ord, s.ctid, s.trigger_revision, s.next_fire_at_ms, s.state_version, s.
         if (!locked[i])
             finish(*works[i], Status::raced);
     return now;
-}
-
-bool trigger_digest_holds(const ScheduleClaim& claim) {
-    try {
-        const core::TriggerContent content{
-            claim.project_id,
-            claim.trigger_id,
-            claim.trigger_revision,
-            claim.task_id,
-            claim.task_revision,
-            claim.task_content_digest,
-            core::read_spec(core::parse_json(spec_text_of(claim), core::stored_limits)),
-            true};
-        return pg::sha256_hex(core::trigger_digest_input(content)) == claim.trigger_content_digest;
-    } catch (const core::InvalidSpec&) {
-        return false;
-    }
 }
 
 // A task revision's execution plan as it is stored, with its verdict.
@@ -300,7 +295,7 @@ SELECT i.ord, r.content_digest, r.created_at_ms, r.task_id, r.task_revision, r.t
                         "Nothing was written; the trigger is claimed again once the clock has caught up."});
             continue;
         }
-        if (!work.damage && !trigger_digest_holds(claim))
+        if (!work.damage && !work.digest_holds)
             work.damage = Damage{"trigger_digest", "the trigger revision does not match its digest"};
         if (work.damage || work.decision.disposition != core::Disposition::admit)
             continue;
@@ -340,6 +335,7 @@ UPDATE qinglong.trigger_schedules s
     }
 }
 
+// Looks for Runs of these occurrences that are already there, whoever wrote them.
 void find_existing(const std::vector<Work*>& works) {
     static pg::Statement statement = pg::statement<TEXTARRAYOID, TEXTARRAYOID, INT8ARRAYOID>(R"(
 SELECT i.ord, r.id, a.id
@@ -352,10 +348,7 @@ SELECT i.ord, r.id, a.id
     for (const Work* work : works)
         instants.push_back(*work->decision.scheduled_for_ms);
     const auto [projects, triggers] = keys_of(works);
-    const pg::Rows rows = pg::execute(statement, {projects, triggers, pg::array(instants)});
-    if (rows.size() != works.size())
-        throw pg::SqlError{ERRCODE_UNIQUE_VIOLATION,
-                           "a run that this occurrence conflicts with could not be found"};
+    const pg::Rows rows = pg::execute_latest(statement, {projects, triggers, pg::array(instants)});
     for (std::uint64_t i = 0; i < rows.size(); ++i) {
         const pg::Row row(rows, i);
         Work& work = *works[static_cast<std::size_t>(row.bigint(0) - 1)];
@@ -366,8 +359,15 @@ SELECT i.ord, r.id, a.id
     }
 }
 
-// Writes Run, Attempt and both events; a Run that is already there is looked up instead.
-void write_runs(const std::vector<Work*>& works, std::int64_t now) {
+void write(pg::Statement& statement, std::initializer_list<pg::Value> values, std::size_t rows) {
+    (void)pg::execute(statement, values);
+    if (pg::affected_rows() != rows)
+        throw pg::SqlError{ERRCODE_INTERNAL_ERROR, "rows of an admission were not written"};
+}
+
+// Writes Run, Attempt and both events. That a Run is already there is so rare that it is looked for only
+// after the unique index has said so; then may_exist is set.
+void write_runs(const std::vector<Work*>& works, std::int64_t now, bool may_exist) {
     static pg::Statement insert_runs =
         pg::statement<UUIDARRAYOID, TEXTARRAYOID, TEXTARRAYOID, TEXTARRAYOID, TEXTARRAYOID, TEXTARRAYOID,
                       INT8ARRAYOID, TEXTARRAYOID, INT8OID>(R"(
@@ -378,96 +378,71 @@ SELECT i.id, i.project_id, i.task_id, i.task_revision, i.task_revision, i.task_n
        i.trigger_id, 'cron', 'scheduled_system', 'runtime', i.scheduled_for_ms, 'queued',
        2, 2, 0, i.idempotency_key, $9, $9
   FROM unnest($1, $2, $3, $4, $5, $6, $7, $8)
-       AS i (id, project_id, task_id, task_revision, task_name, trigger_id, scheduled_for_ms, idempotency_key)
-    ON CONFLICT DO NOTHING
-RETURNING id)");
+       AS i (id, project_id, task_id, task_revision, task_name, trigger_id, scheduled_for_ms, idempotency_key))");
     static pg::Statement insert_attempts = pg::statement<UUIDARRAYOID, UUIDARRAYOID, INT8OID>(R"(
 INSERT INTO qinglong.run_attempts (id, run_id, attempt, status, executor_type, callback_sequence, created_at_ms)
 SELECT i.id, i.run_id, 1, 'claimed', 'remote_worker', 0, $3
   FROM unnest($1, $2) AS i (id, run_id))");
-    static pg::Statement insert_events =
-        pg::statement<UUIDARRAYOID, UUIDARRAYOID, UUIDARRAYOID, UUIDARRAYOID, TEXTARRAYOID, TEXTARRAYOID,
-                      INT4ARRAYOID, TEXTARRAYOID, INT8ARRAYOID, INT8OID>(R"(
+    static pg::Statement insert_events = pg::statement<UUIDARRAYOID, UUIDARRAYOID, TEXTARRAYOID, TEXTARRAYOID,
+                                                       INT4ARRAYOID, TEXTARRAYOID, INT8ARRAYOID, INT8OID>(R"(
 INSERT INTO qinglong.run_events (id, run_id, sequence, type, dedupe_key, actor_type, actor_id, attempt_id, payload,
                                  created_at_ms)
 SELECT v.id, i.run_id, v.sequence, v.type, v.dedupe_prefix || i.idempotency_key, 'scheduler', 'cluster',
-       v.attempt_id, v.payload, $10
-  FROM unnest($1, $2, $3, $4, $5, $6, $7, $8, $9)
-       AS i (run_id, attempt_id, created_id, queued_id, idempotency_key, execution_digest, trigger_revision,
-             trigger_digest, scheduled_for_ms),
+       v.attempt_id, v.payload, $8
+  FROM unnest($1, $2, $3, $4, $5, $6, $7)
+       AS i (run_id, attempt_id, idempotency_key, execution_digest, trigger_revision, trigger_digest, scheduled_for_ms),
        LATERAL (VALUES
-           (i.created_id, 1, 'run.created', 'cluster-schedule-created:', NULL::uuid,
+           (i.run_id, 1, 'run.created', 'cluster-schedule-created:', NULL::uuid,
             jsonb_build_object('status', 'created', 'version', 1, 'execution_owner', 'runtime',
                                'executor_type', 'remote_worker', 'execution_revision_digest', i.execution_digest,
                                'trigger_revision', i.trigger_revision, 'trigger_content_digest', i.trigger_digest,
                                'scheduled_for_ms', i.scheduled_for_ms)),
-           (i.queued_id, 2, 'run.queued', 'cluster-schedule-queued:', i.attempt_id,
+           (i.attempt_id, 2, 'run.queued', 'cluster-schedule-queued:', i.attempt_id,
             jsonb_build_object('from_status', 'created', 'to_status', 'queued', 'version', 2))
        ) AS v (id, sequence, type, dedupe_prefix, attempt_id, payload))");
 
-    std::vector<pg_uuid_t> run_ids;
-    std::vector<std::string> projects, tasks, references, names, triggers, keys;
+    if (may_exist)
+        find_existing(works);
+    std::vector<pg_uuid_t> run_ids, attempt_ids;
+    std::vector<std::string> projects, tasks, references, names, triggers, keys, plan_digests,
+        trigger_digests;
+    std::vector<std::int32_t> revisions;
     std::vector<std::int64_t> instants;
-    for (Work* work : works) {
+    for (const Work* work : works) {
+        if (work->existed)
+            continue;
         const ScheduleClaim& claim = *work->claim;
-        work->run_id = pg::new_uuid_v7();
-        work->attempt_id = pg::new_uuid_v7();
-        run_ids.push_back(work->run_id);
+        run_ids.push_back(pg::new_uuid_v7());
+        attempt_ids.push_back(pg::new_uuid_v7());
+        work->result->run_id = run_ids.back();
+        work->result->attempt_id = attempt_ids.back();
         projects.push_back(claim.project_id);
         tasks.push_back(claim.task_id);
         references.push_back(work->task_reference);
         names.push_back(work->task_name);
         triggers.push_back(claim.trigger_id);
         instants.push_back(*work->decision.scheduled_for_ms);
-        keys.push_back(idempotency_key(claim, *work->decision.scheduled_for_ms));
-    }
-    const pg::Rows inserted =
-        pg::execute(insert_runs, {pg::array(run_ids), pg::array(projects), pg::array(tasks),
-                                  pg::array(references), pg::array(names), pg::array(triggers),
-                                  pg::array(instants), pg::array(keys), pg::value(now)});
-    std::vector<Work*> fresh = works;
-    if (inserted.size() != works.size()) {
-        std::vector<pg_uuid_t> made;
-        for (std::uint64_t i = 0; i < inserted.size(); ++i)
-            made.push_back(pg::Row(inserted, i).uuid(0));
-        fresh.clear();
-        std::vector<Work*> existing;
-        for (Work* work : works) {
-            const bool is_new = std::any_of(made.begin(), made.end(), [&](const pg_uuid_t& id) {
-                return pg::operator_equal(id, work->run_id);
-            });
-            (is_new ? fresh : existing).push_back(work);
-        }
-        find_existing(existing);
-    }
-    if (fresh.empty())
-        return;
-
-    run_ids.clear();
-    keys.clear();
-    instants.clear();
-    std::vector<pg_uuid_t> attempt_ids, created_ids, queued_ids;
-    std::vector<std::string> execution_digests, trigger_digests;
-    std::vector<std::int32_t> revisions;
-    for (Work* work : fresh) {
-        const ScheduleClaim& claim = *work->claim;
-        run_ids.push_back(work->run_id);
-        attempt_ids.push_back(work->attempt_id);
-        created_ids.push_back(pg::new_uuid_v7());
-        queued_ids.push_back(pg::new_uuid_v7());
-        keys.push_back(idempotency_key(claim, *work->decision.scheduled_for_ms));
-        instants.push_back(*work->decision.scheduled_for_ms);
-        execution_digests.push_back(work->execution_digest);
+        keys.push_back(idempotency_key(claim, instants.back()));
+        plan_digests.push_back(work->execution_digest);
         trigger_digests.push_back(claim.trigger_content_digest);
         revisions.push_back(claim.trigger_revision);
-        work->result->run_id = work->run_id;
-        work->result->attempt_id = work->attempt_id;
     }
-    (void)pg::execute(insert_attempts, {pg::array(attempt_ids), pg::array(run_ids), pg::value(now)});
-    (void)pg::execute(insert_events, {pg::array(run_ids), pg::array(attempt_ids), pg::array(created_ids),
-                                      pg::array(queued_ids), pg::array(keys), pg::array(execution_digests),
-                                      pg::array(revisions), pg::array(trigger_digests), pg::array(instants),
-                                      pg::value(now)});
+    const std::size_t count = run_ids.size();
+    if (count == 0)
+        return;
+    const pg::Value runs = pg::array(run_ids);
+    const pg::Value attempts = pg::array(attempt_ids);
+    const pg::Value run_keys = pg::array(keys);
+    const pg::Value times = pg::array(instants);
+    write(insert_runs,
+          {runs, pg::array(projects), pg::array(tasks), pg::array(references), pg::array(names),
+           pg::array(triggers), times, run_keys, pg::value(now)},
+          count);
+    write(insert_attempts, {attempts, runs, pg::value(now)}, count);
+    write(insert_events,
+          {runs, attempts, run_keys, pg::array(plan_digests), pg::array(revisions),
+           pg::array(trigger_digests), times, pg::value(now)},
+          2 * count);
 }
 
 // Moves the cursors, counts, and clears the claims.
@@ -507,11 +482,16 @@ bool any_busy(Set set) {
     return std::any_of(set.begin(), set.end(), [](const Work* work) { return work->busy && work->seen; });
 }
 
-// The fenced part: lock, look at the clock, compare, write. All or nothing for the set. A set that must not
-// be busy is given up as soon as one of its rows is.
-void admit_set(Set set, bool may_be_busy) {
+// What a try of a set reckons with.
+struct Expectation {
+    bool busy;     // rows that somebody else has locked: they are raced; else the whole set is given up
+    bool existing; // Runs that are already there; else the unique index refuses the whole set
+};
+
+// The fenced part: lock, look at the clock, compare, write. All or nothing for the set.
+void admit_set(Set set, Expectation expected) {
     const std::int64_t now = lock_rows(set);
-    if (!may_be_busy && any_busy(set))
+    if (!expected.busy && any_busy(set))
         throw pg::SqlError{ERRCODE_LOCK_NOT_AVAILABLE, "a schedule row is busy"};
     compare_heads(set, now);
 
@@ -528,7 +508,7 @@ void admit_set(Set set, bool may_be_busy) {
     if (!damaged.empty())
         quarantine(damaged, now);
     if (!admitting.empty())
-        write_runs(admitting, now);
+        write_runs(admitting, now, expected.existing);
     if (!advancing.empty())
         move_cursors(advancing, now);
     for (Work* work : advancing) {
@@ -576,7 +556,7 @@ bool admit_when_free(Set set) {
     const std::vector<Work*> works = undone(set);
     for (int tries = 0; tries < kTries && !works.empty(); ++tries) {
         pg::PgError failure{};
-        if (pg::in_subtransaction([&] { admit_set(set, false); }, failure))
+        if (pg::in_subtransaction([&] { admit_set(set, {false, false}); }, failure))
             return true;
         if (is_serialization_abort(failure))
             throw failure;
@@ -596,7 +576,7 @@ void admit_or_split(Set set) {
     if (works.empty())
         return;
     pg::PgError failure{};
-    if (pg::in_subtransaction([&] { admit_set(set, true); }, failure))
+    if (pg::in_subtransaction([&] { admit_set(set, {true, true}); }, failure))
         return;
     if (is_serialization_abort(failure))
         throw failure;
@@ -627,7 +607,7 @@ core::Decision decide_claim(const ScheduleClaim& claim, std::int64_t grace_ms) {
     TriggerSpec spec;
     core::Timing timing;
     core::Decision decision{};
-    if (const auto damage = evaluate(claim, grace_ms, spec_text_of(claim), spec, timing, decision))
+    if (const auto damage = evaluate(claim, grace_ms, stored_spec_of(claim), spec, timing, decision))
         throw pg::SqlError{pg::kDamaged, damage->message,
                            "The claim is of trigger \"" + claim.trigger_id + "\".",
                            "ql_admit() quarantines the trigger with this reason."};

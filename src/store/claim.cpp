@@ -74,7 +74,7 @@ RETURNING s.project_id, s.trigger_id, s.trigger_revision, e.content_digest, e.cr
         claim.claim_acquired_at_ms = row.bigint(11);
         claim.claim_expires_at_ms = row.bigint(12);
         claim.spec = row.bytes(13);
-        SpecReadings readings = read_spec_readings(pg::json_text(row.datum(13)));
+        SpecReadings readings = read_spec_readings(parse_stored_spec(pg::json_text(row.datum(13))));
         claim.expression = std::move(readings.expression);
         claim.timezone = std::move(readings.timezone);
         claim.misfire_policy = std::move(readings.misfire_policy);

@@ -25,7 +25,7 @@ std::vector<core::Explained> explain_trigger(const std::string& project_id, cons
         return {};
     TriggerSpec spec;
     Damage damage;
-    if (!read_trigger_spec(pg::json_text(row.datum(3)), spec, damage))
+    if (!read_trigger_spec(parse_stored_spec(pg::json_text(row.datum(3))), spec, damage))
         throw pg::SqlError{pg::kDamaged, damage.message, "It is the one of trigger \"" + trigger_id + "\".",
                            "A scheduler quarantines the trigger with this reason."};
     // As if it were claimed now.

@@ -636,7 +636,7 @@ SELECT s.state_version, s.eligible AND NOT s.finished, COALESCE(s.next_fire_at_m
         leftover_.state_version = first.bigint(0);
         TriggerSpec spec;
         Damage damage;
-        if (!read_trigger_spec(pg::json_text(first.datum(4)), spec, damage))
+        if (!read_trigger_spec(parse_stored_spec(pg::json_text(first.datum(4))), spec, damage))
             return; // nobody can say any more what was due
         std::uint64_t room = core::kCountCap;
         const auto count = [&](std::int64_t from, std::int64_t until) {

@@ -5,35 +5,42 @@
 
 namespace qinglong::store {
 
-SpecReadings read_spec_readings(const std::string& json) {
-    SpecReadings readings;
+StoredSpec parse_stored_spec(const std::string& json) {
     try {
-        const core::Json spec = core::parse_json(json, core::stored_limits);
-        const core::Json* const config = spec.find("config");
-        if (config == nullptr)
-            return readings;
-        const auto text = [&](std::string_view name) -> std::optional<std::string> {
-            const core::Json* const member = config->find(name);
-            if (member == nullptr || !member->is(core::Json::Kind::string))
-                return std::nullopt;
-            return member->text;
-        };
-        readings = {text("expression"), text("timezone"), text("misfirePolicy")};
-    } catch (const core::InvalidSpec&) { // NOLINT(bugprone-empty-catch): a damaged spec has no readings
+        return core::parse_json(json, core::stored_limits);
+    } catch (const core::InvalidSpec&) {
+        return std::nullopt;
     }
-    return readings;
+}
+
+SpecReadings read_spec_readings(const StoredSpec& stored) {
+    const core::Json* const config = stored ? stored->find("config") : nullptr;
+    if (config == nullptr)
+        return {};
+    const auto text = [&](std::string_view name) -> std::optional<std::string> {
+        const core::Json* const member = config->find(name);
+        if (member == nullptr || !member->is(core::Json::Kind::string))
+            return std::nullopt;
+        return member->text;
+    };
+    return {text("expression"), text("timezone"), text("misfirePolicy")};
 }
 
 core::Timing TriggerSpec::timing(const std::string& trigger_id, std::int64_t server_grace_ms) const {
     return {policy, grace_ms.value_or(server_grace_ms), core::due_delay_ms(trigger_id, jitter_ms)};
 }
 
-bool read_trigger_spec(const std::string& json, TriggerSpec& out, Damage& damage) {
+bool read_trigger_spec(const StoredSpec& stored, TriggerSpec& out, Damage& damage) {
+    const Damage unreadable = {"spec_damaged", "the stored trigger spec cannot be read"};
     core::ScheduleSpec read;
     try {
-        read = core::read_schedule(core::validate_trigger_spec(core::parse_json(json, core::trigger_limits)));
+        if (!stored) {
+            damage = unreadable;
+            return false;
+        }
+        read = core::read_schedule(core::read_spec(*stored));
     } catch (const core::InvalidSpec&) {
-        damage = {"spec_damaged", "the stored trigger spec cannot be read"};
+        damage = unreadable;
         return false;
     }
     out.schedule = read.schedule;

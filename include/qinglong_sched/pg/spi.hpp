@@ -74,6 +74,8 @@ enum class IsolationLevel { read_committed, serializable };
 // Commits (which may raise, and then aborts) and starts the next transaction; nonatomic sessions only. After
 // an error of the commit the new transaction has begun without pinned settings: call it again.
 void commit_and_begin(IsolationLevel isolation);
+// The commit of the transaction in hand does not wait for the disk.
+void commit_asynchronously();
 
 // Connects to SPI for the life of a function, with access paths pinned to index order and names resolved in
 // pg_catalog only: bad estimates (fresh, never analysed or analysed-when-empty tables) must not choose a plan

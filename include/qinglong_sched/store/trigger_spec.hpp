@@ -30,9 +30,14 @@ struct SpecReadings {
 
     friend bool operator==(const SpecReadings&, const SpecReadings&) = default;
 };
-SpecReadings read_spec_readings(const std::string& json);
 
-// False with the damage when the text is no schedule that could have been published, or its zone is gone.
-bool read_trigger_spec(const std::string& json, TriggerSpec& out, Damage& damage);
+// A stored spec as it is read; nothing where it cannot be.
+using StoredSpec = std::optional<core::Json>;
+StoredSpec parse_stored_spec(const std::string& json);
+
+SpecReadings read_spec_readings(const StoredSpec& stored);
+
+// False with the damage when it is no schedule that could have been published, or its zone is gone.
+bool read_trigger_spec(const StoredSpec& stored, TriggerSpec& out, Damage& damage);
 
 } // namespace qinglong::store
