@@ -135,7 +135,7 @@ Round run_cycle(const Scheduler& self) {
     CommitTransactionCommand();
     disable_timeout(self.stop_timer, false);
     pgstat_report_activity(STATE_IDLE, nullptr);
-    (void)pgstat_report_stat(true);
+    (void)pgstat_report_stat(!round.saturated); // before a sleep, else as often as any session does
     return round;
 }
 
