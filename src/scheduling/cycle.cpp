@@ -47,7 +47,11 @@ template<typename F>
 bool in_transaction(pg::IsolationLevel isolation, F body, pg::PgError& failure) {
     pg::pgcall([&] { pg::commit_and_begin(isolation); });
     for (int tries = 1;; ++tries) {
-        bool done = pg::in_subtransaction(body, failure);
+        const auto locked = [&] {
+            store::lock_extension();
+            body();
+        };
+        bool done = pg::in_subtransaction(locked, failure);
         if (done) {
             try {
                 pg::pgcall([&] { pg::commit_and_begin(pg::IsolationLevel::read_committed); });
@@ -218,6 +222,7 @@ CycleSummary run_cycle(const CycleOptions& options) {
 }
 
 std::optional<std::int64_t> next_due_ms(std::int64_t after_ms) {
+    store::lock_extension();
     return store::earliest_due_after(after_ms);
 }
 

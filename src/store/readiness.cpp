@@ -124,7 +124,16 @@ SqlError held(const std::string& reason) {
 
 } // namespace
 
+void lock_extension() {
+    pg::pgcall([] {
+        const Oid extension = get_extension_oid("qinglong_sched", true);
+        if (OidIsValid(extension))
+            LockDatabaseObject(ExtensionRelationId, extension, 0, AccessShareLock);
+    });
+}
+
 void require_matching_version() {
+    lock_extension();
     static pg::Statement version = pg::statement(
         "SELECT e.extversion FROM pg_catalog.pg_extension e WHERE e.extname = 'qinglong_sched'");
     const pg::Rows rows = pg::execute(version, {});
@@ -162,6 +171,7 @@ std::optional<SqlError> why_not_ready() {
 }
 
 void require_ready() {
+    lock_extension();
     if (auto error = why_not_ready())
         throw std::move(*error);
 }

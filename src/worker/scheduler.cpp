@@ -203,7 +203,7 @@ void pin_session() {
         {"statement_timeout", "0"},
         {"transaction_timeout", "0"},
         {"idle_in_transaction_session_timeout", "0"},
-        // Shorter than a deadlock takes to be found: a client's DROP EXTENSION should not be the victim.
+        // Shorter than a deadlock takes to be found: a client's LOCK TABLE should not be the victim.
         {"lock_timeout", "500ms"},
     };
     for (const auto& setting : kPinned)

@@ -57,6 +57,8 @@ BEGIN
     EXECUTE statement INTO answer;
 EXCEPTION
     WHEN undefined_table THEN answer := 'gone';
+    WHEN object_not_in_prerequisite_state THEN
+        answer := CASE WHEN SQLERRM = 'extension qinglong_sched is not installed in this database' THEN 'gone' ELSE SQLERRM END;
     WHEN internal_error THEN
         answer := CASE WHEN SQLERRM ~ '^could not open relation with OID [0-9]+$' THEN 'gone' ELSE SQLERRM END;
 END $$;

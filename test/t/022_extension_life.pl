@@ -1,5 +1,5 @@
-# Versions of the extension: an upgrade ends with the catalogue of a fresh install, and SQL that is older or newer than
-# the library is refused while the workers wait.
+# Life of the extension: an upgrade ends with the catalogue of a fresh install; SQL that is older or newer than the library
+# is refused while the workers wait; it comes and goes beside schedulers and replicas at work, without a deadlock.
 use QL;
 use Time::HiRes ();
 
@@ -93,7 +93,46 @@ wait_for($node, "SELECT count(*) > $runs FROM qinglong.runs", 't', name => 'with
 is(join(',', workers($node, 'postgres')), join(',', @pids), 'by the same processes');
 value($node, 'DROP EXTENSION qinglong_sched');
 
-no_errors_in_log($node, undef, except => qr/have different versions/);
+# It comes and goes in one session beside schedulers that wake for each round.
+my $round = <<'SQL';
+CREATE EXTENSION qinglong_sched;
+SELECT qinglong.ql_schedule('t' || n, '* * * * * *', 'true') FROM generate_series(1, 20) n;
+CALL qinglong.ql_schedule_once('me');
+SELECT qinglong.ql_unschedule('t1');
+DROP EXTENSION qinglong_sched;
+SQL
+($rc, $out, $err) = $node->psql('postgres', $round x 40, on_error_stop => 1);
+is($rc, 0, 'CREATE, schedule, unschedule, DROP: forty times in one session') || diag($err);
+
+# Dropped while schedulers and replicas are at it: it waits for their transactions, and they end with it.
+for my $drop ([ 'EXTENSION', 'postgres', 'DROP EXTENSION qinglong_sched' ], [ 'DATABASE', 'load', 'DROP DATABASE load WITH (FORCE)' ]) {
+    my ($what, $db, $statement) = @$drop;
+    value($node, "CREATE DATABASE $db") if $db ne 'postgres';
+    value($node, <<'SQL', $db);
+CREATE EXTENSION qinglong_sched;
+SELECT qinglong.ql_schedule('t' || n, '* * * * * *', 'true', misfire_policy => 'fire_once') FROM generate_series(1, 300) n;
+SQL
+    my $calls = $node->basedir . '/once.sql';
+    unlink $calls;
+    append_to_file($calls, "CALL qinglong.ql_schedule_once('replica', max_claims => 8);\n");
+    my ($printed, $load) = ('');
+    $load = IPC::Run::start([ 'pgbench', '-n', '-c', 4, '-T', 60, '-f', $calls, '-d', $node->connstr($db) ], '<', \undef,
+        '>', \$printed, '2>', \$printed, IPC::Run::timeout(180));
+    wait_for($node, <<'SQL', 't', db => $db, name => "$what: two schedulers and four replicas admit");
+SELECT (SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND backend_type = 'qinglong_sched scheduler') = 2
+   AND (SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND query LIKE 'CALL qinglong.ql_schedule_once%') = 4
+   AND (SELECT count(*) FROM qinglong.runs) > 600
+SQL
+    my $begun = Time::HiRes::time();
+    value($node, $statement);
+    cmp_ok(Time::HiRes::time() - $begun, '<', 10, "DROP $what ends in seconds");
+    $load->finish;
+    unlike($printed, qr/deadlock/, 'no replica meets a deadlock');
+}
+is(value($node, "SELECT sum(deadlocks) FROM pg_stat_database"), 0, 'there was no deadlock at all');
+
+no_errors_in_log($node, undef, except =>
+    qr/have different versions|is not installed in this database|does not exist|terminating connection|could not open relation|cache lookup/);
 $node->stop;
 unlink glob "$folder/qinglong_sched--*999.0.[01].sql";
 done_testing();
