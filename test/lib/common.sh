@@ -8,6 +8,7 @@
 #   PGMAJOR=15        which Debian server packages to use
 #   PG_CONFIG=...     another server altogether
 #   JOBS=2            parallel compilers and test files
+#   SANITIZE=yes      the library with AddressSanitizer and UndefinedBehaviorSanitizer; their reports are in the server's log
 #   NO_APT=1          the machine has what is needed, whatever its list of packages says
 
 set -euo pipefail
@@ -124,13 +125,18 @@ show_errors() { grep -E ': (fatal )?error|: warning|undefined reference|\*\*\*' 
 # build: the extension, out of tree and incrementally, and its installation into the private copy. One build at a time
 # per checkout. Sets MODULE, the library.
 build() {
-    local dir=$BUILD/pg-${PG_CONFIG//\//_} rc=0
+    local dir=$BUILD/pg-${PG_CONFIG//\//_} flags=() rc=0
+    if [ -n "${SANITIZE:-}" ]; then
+        dir=$dir-sanitize
+        # Not -Werror: instrumented code lets the compiler see fewer initializations than there are.
+        flags=(WERROR= QL_CXXFLAGS='-fsanitize=address,undefined -fno-omit-frame-pointer -O1' QL_LDFLAGS='-fsanitize=address,undefined')
+    fi
     say "Building the extension"
     mkdir -p "$dir"
     copy_server
     exec 9>"$BUILD/.lock"
     flock 9
-    fg make -C "$dir" -f "$ROOT/Makefile" -j "$JOBS" PG_CONFIG="$PG_CONFIG" DESTDIR="$TREE" install >"$dir/make.log" 2>&1 || rc=1
+    fg make -C "$dir" -f "$ROOT/Makefile" -j "$JOBS" PG_CONFIG="$PG_CONFIG" DESTDIR="$TREE" "${flags[@]}" install >"$dir/make.log" 2>&1 || rc=1
     exec 9>&- # frees the lock
     MODULE=$dir/qinglong_sched.so
     if [ "$rc" != 0 ]; then
@@ -157,6 +163,17 @@ copy_server() {
     PGXS_TEST=$(cd "$(dirname "$("$BIN/pg_config" --pgxs)")/../test" && pwd)
 }
 
+# sanitizer_environment: sets SANITIZER, what a server needs to load a library built with SANITIZE.
+sanitizer_environment() {
+    SANITIZER=()
+    [ -n "${SANITIZE:-}" ] || return 0
+    [ -e "$WORK/asan_first.so" ] ||
+        gcc -shared -fPIC -O1 -Wl,-z,initfirst -o "$WORK/asan_first.so" "$ROOT/test/lib/asan_first.c"
+    # What PostgreSQL keeps until a process ends would count as leaks.
+    SANITIZER=(LD_PRELOAD="$(realpath "$(gcc -print-file-name=libasan.so)") $WORK/asan_first.so"
+        ASAN_OPTIONS=detect_leaks=0:abort_on_error=1:disable_coredump=0 UBSAN_OPTIONS=print_stacktrace=1)
+}
+
 # start_server NAME [CONF LINE...]: a throwaway cluster in $WORK/NAME, on a socket only; points libpq's variables at it.
 start_server() {
     local dir=$WORK/$1
@@ -170,7 +187,8 @@ start_server() {
     { cat "$ROOT/test/server.conf"
       printf '%s\n' "unix_socket_directories = '$dir'" "$@"
     } | as tee -a "$dir/data/postgresql.conf" >/dev/null
-    as "$BIN/pg_ctl" -D "$dir/data" -l "$dir/log" -w -t 60 start >"$dir/pg_ctl.log" 2>&1 ||
+    sanitizer_environment
+    as env "${SANITIZER[@]}" "$BIN/pg_ctl" -D "$dir/data" -l "$dir/log" -w -t 60 start >"$dir/pg_ctl.log" 2>&1 ||
         { cat "$dir/log"; die "the throwaway server did not start"; }
     export PGHOST=$dir PGPORT=54321 PGUSER=postgres PGDATABASE=postgres
     SERVER_LOG=$dir/log
