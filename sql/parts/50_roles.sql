@@ -69,7 +69,7 @@ COMMENT ON FUNCTION qinglong._grants() IS 'Internal: the rights of each kind of 
 
 -- What a statement must name: functions go by name in _grants(), which has no two of a name.
 CREATE FUNCTION qinglong._grant_target(class text, object text) RETURNS text
-LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
+LANGUAGE sql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp
 AS $$
     SELECT CASE $1
            WHEN 'schema' THEN format('SCHEMA %I', $2)

@@ -2,8 +2,8 @@
 CREATE FUNCTION qinglong._instant(ms bigint) RETURNS timestamptz
 LANGUAGE sql STABLE STRICT PARALLEL SAFE
 AS $$ SELECT pg_catalog.to_timestamp(0) OPERATOR(pg_catalog.+)
-             (LEAST($1, 253402300799999) OPERATOR(pg_catalog.*) '1 millisecond'::pg_catalog.interval) $$;
-COMMENT ON FUNCTION qinglong._instant(bigint) IS 'Internal: milliseconds since the epoch as timestamptz, at most the year 9999';
+             (GREATEST(LEAST($1, 253402300799999), 0) OPERATOR(pg_catalog.*) '1 millisecond'::pg_catalog.interval) $$;
+COMMENT ON FUNCTION qinglong._instant(bigint) IS 'Internal: milliseconds since the epoch as timestamptz, from 1970 to the year 9999';
 
 CREATE FUNCTION qinglong._misfire_grace_ms() RETURNS integer
 LANGUAGE c STABLE PARALLEL SAFE AS 'MODULE_PATHNAME', 'ql_misfire_grace_ms';

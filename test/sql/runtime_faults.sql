@@ -184,7 +184,7 @@ ROLLBACK;
 SELECT t.fingerprint() = :'before' AS unchanged;
 -- in a cycle the claim is committed already and stays until its lease ends, which another replica then takes over
 UPDATE qinglong.trigger_schedules SET claim_owner = NULL, claim_token = NULL, claim_expires_at_ms = NULL WHERE trigger_id = 'k';
-SET statement_timeout = '100ms';
+SET statement_timeout = '1s';
 CALL qinglong.ql_schedule_once('r1');
 RESET statement_timeout;
 SELECT claimed, fault, cursor, admitted FROM t.rows WHERE trigger_id = 'k';
