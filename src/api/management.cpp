@@ -35,12 +35,20 @@ std::optional<pg_uuid_t> maybe_uuid_argument(FunctionCallInfo fcinfo, int index)
 // Runs a publication; the schedulers of this database look at what it changed as soon as it commits.
 template<typename F>
 auto publish(F body) -> decltype(body()) {
-    auto result = pg::with_spi([&] {
-        store::require_matching_version();
-        return body();
-    });
-    pg::pgcall([] { scheduling::request_wakeup(); });
-    return result;
+    try {
+        auto result = pg::with_spi([&] {
+            store::require_matching_version();
+            return body();
+        });
+        pg::pgcall([] { scheduling::request_wakeup(); });
+        return result;
+    } catch (const pg::PgError& error) {
+        // Where a constraint refuses a row, the server shows the row, which may hold a command or a secret.
+        if (error.data->sqlerrcode == ERRCODE_CHECK_VIOLATION ||
+            error.data->sqlerrcode == ERRCODE_NOT_NULL_VIOLATION)
+            error.data->detail = nullptr;
+        throw;
+    }
 }
 
 Datum result_of(FunctionCallInfo fcinfo, const store::Publication& publication) {

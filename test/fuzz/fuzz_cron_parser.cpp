@@ -1,6 +1,7 @@
 // Any text: no crash, errors that point into the text, and what is printed parses back to the same.
 
 #include "qinglong_sched/core/cron_expression.hpp"
+#include "qinglong_sched/core/describe.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -45,6 +46,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     require(expression.seconds != 0 && expression.minutes != 0 && expression.hours != 0 &&
             expression.months != 0);
 
+    require(!describe(expression).empty());
     const std::string printed = print_cron(expression);
     CronExpression reparsed;
     if (parse_cron(printed, reparsed, error)) {
