@@ -18,7 +18,7 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 
 our @EXPORT = (
-    qw(ql_node create_extension value wait_for workers start_replica log_position log_lines no_errors_in_log),
+    qw(ql_node create_extension value wait_for workers start_replica accounted log_position log_lines no_errors_in_log),
     @Test::More::EXPORT, @PostgreSQL::Test::Utils::EXPORT);
 
 # ql_node(NAME, conf => TEXT, workers => 0|1, start => 0|1, init => [...])
@@ -98,6 +98,18 @@ sub start_replica {
         '>', \$out, '2>', \$err, IPC::Run::timeout(300));
     $replica->{run}->pump while $replica->{run}->pumpable && $out !~ /ready/;
     return $replica;
+}
+
+# accounted(NODE, NAME, first => SQL): waits until every trigger has come to the present (with test/lib/runtime.psql; first is
+# run before each look), then every occurrence is accounted for and ql_check() finds nothing.
+sub accounted {
+    my ($node, $name, %o) = @_;
+    my $now = value($node, 'SELECT t.now_ms()');
+    local $Test::Builder::Level = $Test::Builder::Level + 1;
+    wait_for($node, ($o{first} // '') . "SELECT bool_and(next_fire_at_ms > $now) FROM qinglong.trigger_schedules", qr/^t$/m,
+        timeout => 120, name => "$name: it goes on");
+    return is(value($node, 'SELECT * FROM t.unaccounted(); SELECT * FROM qinglong.ql_check(); SELECT t.consistent()'), 't',
+        "$name: every occurrence is accounted for");
 }
 
 # log_position(NODE): how long the server's log is now; log_lines and no_errors_in_log take it as start.
