@@ -349,6 +349,7 @@ void ql_launcher_main(Datum) {
     using namespace qinglong::worker;
     accept_signals();
     pqsignal(SIGINT, SIG_IGN); // there is nothing to cancel
+    disable_timeouts();
     BackgroundWorkerInitializeConnection(nullptr, nullptr, 0);
     SetConfigOption("application_name", "qinglong_sched launcher", PGC_USERSET, PGC_S_OVERRIDE);
     LWLockAcquire(shared->lock, LW_EXCLUSIVE);

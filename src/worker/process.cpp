@@ -36,6 +36,14 @@ void accept_signals() {
     BackgroundWorkerUnblockSignals();
 }
 
+void disable_timeouts() {
+    static constexpr const char* kTimeouts[] = {"statement_timeout", "lock_timeout",
+                                                "idle_in_transaction_session_timeout", "transaction_timeout"};
+    for (const char* timeout : kTimeouts)
+        if (GetConfigOption(timeout, true, false) != nullptr) // the last is younger than the oldest server
+            SetConfigOption(timeout, "0", PGC_SUSET, PGC_S_OVERRIDE);
+}
+
 bool listed(const char* database) {
     if (settings::databases == nullptr || settings::databases[0] == '\0')
         return true;
@@ -76,6 +84,7 @@ void ql_probe_main(Datum argument) {
         proc_exit(0);
     pqsignal(SIGTERM, die);
     BackgroundWorkerUnblockSignals();
+    disable_timeouts();
     BackgroundWorkerInitializeConnectionByOid(database, InvalidOid, 0);
     StartTransactionCommand();
     const bool found = OidIsValid(find_extension().oid);

@@ -200,15 +200,11 @@ void pin_session() {
         {"default_transaction_isolation", "read committed"},
         {"default_transaction_read_only", "off"},
         {"default_transaction_deferrable", "off"},
-        {"statement_timeout", "0"},
-        {"transaction_timeout", "0"},
-        {"idle_in_transaction_session_timeout", "0"},
         // Shorter than a deadlock takes to be found: a client's LOCK TABLE should not be the victim.
         {"lock_timeout", "500ms"},
     };
     for (const auto& setting : kPinned)
-        if (GetConfigOption(setting[0], true, false) != nullptr) // some are younger than the oldest server
-            SetConfigOption(setting[0], setting[1], PGC_SUSET, PGC_S_OVERRIDE);
+        SetConfigOption(setting[0], setting[1], PGC_SUSET, PGC_S_OVERRIDE);
 }
 
 // Held until the process ends in whatever way: there is one scheduler in each slot, whoever started it. It is
@@ -277,6 +273,7 @@ void ql_scheduler_main(Datum argument) {
         proc_exit(0);
     pqsignal(SIGTERM, die); // connecting may wait for a lock
     BackgroundWorkerUnblockSignals();
+    disable_timeouts();
     BackgroundWorkerInitializeConnectionByOid(database, InvalidOid, 0);
     accept_signals();
     if (!lock_slot(self.slot))

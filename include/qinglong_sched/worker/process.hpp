@@ -13,6 +13,10 @@ extern volatile sig_atomic_t stopping;
 // Signal handlers, from here on unblocked.
 void accept_signals();
 
+// Before connecting: no timeout that is set for clients ends this process, from 17 on not even while it
+// starts.
+void disable_timeouts();
+
 // Whether the settings want schedulers in that database.
 bool listed(const char* database);
 
