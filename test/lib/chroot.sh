@@ -20,7 +20,7 @@ chroot_make() {
     # nothing may create or start a cluster.
     # shellcheck disable=SC2016
     mmdebstrap --mode=root --variant=apt --keyring=/usr/share/keyrings/debian-archive-keyring.gpg --include="$packages" \
-        --aptopt='APT::Install-Recommends "false"' --aptopt="Acquire::Check-Valid-Until \"${check:-true}\"" \
+        --aptopt='APT::Install-Recommends "false"' --aptopt='Acquire::Retries "3"' --aptopt="Acquire::Check-Valid-Until \"${check:-true}\"" \
         --dpkgopt='path-exclude=/usr/share/man/*' --dpkgopt='path-exclude=/usr/share/locale/*' \
         --dpkgopt='path-exclude=/usr/share/doc/*' --dpkgopt=force-unsafe-io \
         --essential-hook='mkdir -p "$1/etc/postgresql-common"' \
