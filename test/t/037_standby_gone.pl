@@ -8,7 +8,7 @@ use QL;
 
 my $stop_timeout = 3;
 my $node = ql_node('main', init => [ allows_streaming => 1 ],
-    conf => "qinglong_sched.databases = 'admits, claims'\nqinglong_sched.stop_timeout = ${stop_timeout}s\n");
+    conf => "qinglong_sched.databases = 'admits'\nqinglong_sched.stop_timeout = ${stop_timeout}s\n");
 my $helpers = slurp_file("$ENV{QL_ROOT}/test/lib/runtime.psql");
 for my $db (qw(admits claims postgres)) {
     value($node, "CREATE DATABASE $db") if $db ne 'postgres';
@@ -50,8 +50,11 @@ $standby->stop('immediate');
 wait_for($node, 'SELECT count(*) FROM pg_stat_replication', 0, name => 'the standby is gone');
 $_->quit for values %gate;
 wait_for($node, sprintf($waits, 'SyncRep'), "admits|1\npostgres|1", name => 'both wait for it at their COMMITs');
-# And another worker at the COMMIT of its claim.
+# And another replica at the COMMIT of its claim (a worker does not wait there).
 due('claims');
+my ($claimed, $claim_err) = ('', '');
+my $claimer = IPC::Run::start([ 'psql', '-X', '-q', '-A', '-t', '-d', $node->connstr('claims'), '-c', "SELECT trigger_id FROM qinglong.ql_claim('replica', 60000)" ],
+    '>', \$claimed, '2>', \$claim_err, IPC::Run::timeout(120));
 wait_for($node, sprintf($waits, 'SyncRep'), "admits|1\nclaims|1\npostgres|1", name => 'and a third at that of its claim');
 is(value($node, "SELECT count(*) FROM qinglong.runs", $_), 0, "nobody sees a Run yet ($_)") for qw(admits postgres);
 
@@ -61,7 +64,7 @@ $node->stop('fast');
 my $took = Time::HiRes::time() - $start;
 # What the shutdown itself takes is allowed for.
 cmp_ok($took, '<', $stop_timeout + 5, sprintf('the server has stopped in %.1f s', $took));
-$replica->finish;
+$_->finish for $replica, $claimer;
 like($err, qr/WARNING:.*synchronous replication.*connection due to administrator command.*has already committed locally.*server closed the connection/s,
     'the replica was told that nobody knows');
 is(scalar(log_lines($node, qr/WARNING:  canceling the wait for synchronous replication/, $position)), 3, 'three waits were cut short');
@@ -73,7 +76,8 @@ is(value($node, "SELECT t.state('due')", $_), $all, "the admission had committed
 is(value($node, 'BEGIN ISOLATION LEVEL SERIALIZABLE; SELECT a.status FROM t.claims, qinglong.ql_admit(c) a; COMMIT'), 'raced', 'the replica\'s claim is spent');
 is(value($node, "SELECT t.state('due')", 'claims'), '0 0 0, claim 1 held, cursor due', 'so had the claim');
 value($node, 'UPDATE qinglong.trigger_schedules SET updated_at_ms = 0, claim_expires_at_ms = 1', 'claims'); # its lease ends
-wait_for($node, "SELECT t.state('due')", '1 1 2, claim 2 clear, cursor ahead', db => 'claims', name => 'a worker takes it over');
+value($node, "CALL qinglong.ql_schedule_once('heir')", 'claims');
+is(value($node, "SELECT t.state('due')", 'claims'), '1 1 2, claim 2 clear, cursor ahead', 'another replica takes it over');
 like(value($node, "CALL qinglong.ql_schedule_once('replica')"), qr/,0,0,0,0,0,0,f\)$/, 'nothing is left to do');
 for my $db (qw(admits claims postgres)) {
     is(value($node, 'SELECT t.consistent(), count(*) FROM qinglong.runs', $db), 't|1', "$db: one Run, all counts agree, ql_check() finds nothing");
