@@ -10,12 +10,21 @@ volatile sig_atomic_t stopping = 0;
 
 namespace {
 
+// A postmaster that shuts down signals a process and then its group, to which it belongs as well: two signals
+// at once are one request.
+constexpr std::int64_t kOneRequestMs = 100;
+volatile std::int64_t first_request = 0;
+
 void on_terminate(SIGNAL_ARGS) {
+    const int saved_errno = errno;
+    const std::int64_t now = ticks_ms();
     if (stopping != 0) {
-        die(postgres_signal_arg);
+        if (now - first_request > kOneRequestMs)
+            die(postgres_signal_arg);
+        errno = saved_errno;
         return;
     }
-    const int saved_errno = errno;
+    first_request = now;
     stopping = 1;
     scheduling::stop_flag = 1;
     SetLatch(MyLatch);

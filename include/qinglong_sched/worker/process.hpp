@@ -7,7 +7,7 @@ namespace qinglong::worker {
 
 constexpr const char* kExtensionName = "qinglong_sched";
 
-// SIGTERM so far. The first asks the process to stop when it can, the second ends it like any backend.
+// SIGTERM so far. The first asks the process to stop when it can, a later one ends it like any backend.
 extern volatile sig_atomic_t stopping;
 
 // Signal handlers, from here on unblocked.
