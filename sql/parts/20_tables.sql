@@ -165,7 +165,8 @@ CREATE TABLE qinglong.trigger_schedules (
     CONSTRAINT trigger_schedules_retry_shape CHECK (retry_at_ms IS NULL OR fault_code IS NOT NULL),
     FOREIGN KEY (project_id, trigger_id, trigger_revision)
         REFERENCES qinglong.trigger_revisions (project_id, trigger_id, revision) ON DELETE RESTRICT
-) WITH (fillfactor = 50);
+) WITH (fillfactor = 40); -- room for the version that a claim makes beside the one that is due: a heap-only update, and in the
+                           -- same page, so that serializable admissions of neighbours meet less often
 COMMENT ON TABLE qinglong.trigger_schedules IS
     'The schedulers'' own table, one row per trigger: cursor, lease, fault and totals; the one lock of an admission';
 COMMENT ON COLUMN qinglong.trigger_schedules.next_fire_at_ms IS

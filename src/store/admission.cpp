@@ -1,6 +1,7 @@
 #include "qinglong_sched/store/admission.hpp"
 
 #include "qinglong_sched/core/digests.hpp"
+#include "qinglong_sched/pg/row_version.hpp"
 #include "qinglong_sched/store/trigger_spec.hpp"
 
 #include <algorithm>
@@ -22,7 +23,6 @@ struct Work {
     // Evaluated before anything is locked.
     bool readings_hold = false; // expression, timezone and misfire_policy are those of the claim's spec
     bool digest_holds = false;  // the trigger's content digest is that of the claim's spec
-    bool seen = false;          // the row was seen with the claim's token
     bool has_uncounted = false; // spans of the row are still to be counted
     std::optional<Damage> damage;
     TriggerSpec spec = {};
@@ -30,9 +30,9 @@ struct Work {
     core::Decision decision = {};
     core::Passed passed = {};
 
+    Datum row_id = 0; // the version of its schedule row; 0: none
+
     // Read under the row lock.
-    bool busy = false; // somebody else holds it
-    Datum row_id = 0;
     std::string task_name;
     std::string task_reference;
     std::string execution_digest;
@@ -110,22 +110,44 @@ std::vector<Work*> undone(Set set) {
     return works;
 }
 
+void find_rows(const std::vector<Work*>& works) {
+    std::vector<std::pair<std::string_view, std::string_view>> keys;
+    keys.reserve(works.size());
+    for (const Work* work : works)
+        keys.emplace_back(work->claim->project_id, work->claim->trigger_id);
+    const std::vector<Datum> row_ids =
+        pg::find_versions("qinglong", "trigger_schedules", "trigger_schedules_pkey", keys);
+    for (std::size_t i = 0; i < works.size(); ++i)
+        works[i]->row_id = row_ids[i];
+}
+
+// Those of the works that have a row, and the places of their rows.
+std::pair<std::vector<Work*>, pg::Value> with_rows(const std::vector<Work*>& works) {
+    std::vector<Work*> found;
+    std::vector<pg::Value> row_ids;
+    for (Work* work : works)
+        if (work->row_id != 0) {
+            found.push_back(work);
+            row_ids.emplace_back(work->row_id);
+        }
+    return {found, pg::array(row_ids, TIDOID)};
+}
+
 // An unlocked look at the rows: a claim of this very transaction is refused, because a claim that is not
 // committed fences nobody off.
-void inspect(const std::vector<Work*>& works) {
-    static pg::Statement statement = pg::statement<TEXTARRAYOID, TEXTARRAYOID>(R"(
+void inspect(const std::vector<Work*>& all) {
+    static pg::Statement statement = pg::statement<TIDARRAYOID>(R"(
 SELECT i.ord, s.xmin, s.claim_token, s.uncounted <> '{}'::int8multirange
-  FROM unnest($1, $2) WITH ORDINALITY AS i (project_id, trigger_id, ord)
-  JOIN qinglong.trigger_schedules s ON s.project_id = i.project_id AND s.trigger_id = i.trigger_id)");
+  FROM unnest($1) WITH ORDINALITY AS i (row_id, ord)
+  JOIN qinglong.trigger_schedules s ON s.ctid = i.row_id)");
 
-    const auto [projects, triggers] = keys_of(works);
-    const pg::Rows rows = pg::execute(statement, {projects, triggers});
+    const auto [works, row_ids] = with_rows(all);
+    const pg::Rows rows = pg::execute(statement, {row_ids});
     for (std::uint64_t i = 0; i < rows.size(); ++i) {
         const pg::Row row(rows, i);
         Work& work = *works[static_cast<std::size_t>(row.bigint(0) - 1)];
         if (row.null(2) || !pg::operator_equal(row.uuid(2), work.claim->claim_token))
             continue; // the lock will tell
-        work.seen = true;
         if (TransactionIdIsCurrentTransactionId(DatumGetTransactionId(row.datum(1))))
             fail(work,
                  {ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, "claim must be committed first",
@@ -172,42 +194,45 @@ SELECT lower(r), upper(r)
 }
 
 bool same_row(const ScheduleClaim& claim, const pg::Row& row) {
-    return row.integer(2) == claim.trigger_revision && row.maybe_bigint(3) == claim.next_fire_at_ms &&
-           row.bigint(4) == claim.state_version && row.maybe_string(5) == claim.claim_owner && !row.null(6) &&
-           pg::operator_equal(row.uuid(6), claim.claim_token) && row.bigint(7) == claim.claim_version &&
-           row.maybe_bigint(8) == claim.claim_expires_at_ms && row.bigint(9) == claim.claim_acquired_at_ms;
+    return row.string(1) == claim.project_id && row.string(2) == claim.trigger_id &&
+           row.integer(3) == claim.trigger_revision && row.maybe_bigint(4) == claim.next_fire_at_ms &&
+           row.bigint(5) == claim.state_version && row.maybe_string(6) == claim.claim_owner && !row.null(7) &&
+           pg::operator_equal(row.uuid(7), claim.claim_token) && row.bigint(8) == claim.claim_version &&
+           row.maybe_bigint(9) == claim.claim_expires_at_ms && row.bigint(10) == claim.claim_acquired_at_ms;
 }
 
-// Locks the rows in key order without waiting; a row that is busy or does not match any more is raced.
-// Answers the clock, read once the locks are held.
+// Locks in key order the rows that are as the claims say; one that is not, or is busy, is raced. Answers the
+// clock, read once the locks are held.
 std::int64_t lock_rows(Set set) {
-    static pg::Statement statement = pg::statement<TEXTARRAYOID, TEXTARRAYOID>(R"(
-SELECT i.ord, s.ctid, s.trigger_revision, s.next_fire_at_ms, s.state_version, s.claim_owner, s.claim_token,
-       s.claim_version, s.claim_expires_at_ms, s.updated_at_ms
-  FROM unnest($1, $2) WITH ORDINALITY AS i (project_id, trigger_id, ord)
-  JOIN qinglong.trigger_schedules s ON s.project_id = i.project_id AND s.trigger_id = i.trigger_id
-   FOR NO KEY UPDATE OF s SKIP LOCKED)");
+    static pg::Statement statement = pg::statement<TIDARRAYOID>(R"(
+SELECT i.ord, s.project_id, s.trigger_id, s.trigger_revision, s.next_fire_at_ms, s.state_version, s.claim_owner,
+       s.claim_token, s.claim_version, s.claim_expires_at_ms, s.updated_at_ms
+  FROM unnest($1) WITH ORDINALITY AS i (row_id, ord)
+  JOIN qinglong.trigger_schedules s ON s.ctid = i.row_id)");
 
-    const std::vector<Work*> works = undone(set);
-    const auto [projects, triggers] = keys_of(works);
-    const pg::Rows rows = pg::execute(statement, {projects, triggers});
-    const std::int64_t now = pg::clock_ms();
-    std::vector<bool> locked(works.size(), false);
-    for (Work* work : works)
-        work->busy = true;
+    const std::vector<Work*> all = undone(set);
+    const auto [works, row_ids] = with_rows(all);
+    const pg::Rows rows = pg::execute(statement, {row_ids});
+    std::vector<Work*> matching;
+    std::vector<Datum> versions;
     for (std::uint64_t i = 0; i < rows.size(); ++i) {
         const pg::Row row(rows, i);
-        const auto index = static_cast<std::size_t>(row.bigint(0) - 1);
-        Work& work = *works[index];
-        work.busy = false;
-        if (!same_row(*work.claim, row) || now >= work.claim->claim_expires_at_ms)
+        Work* const work = works[static_cast<std::size_t>(row.bigint(0) - 1)];
+        if (!same_row(*work->claim, row))
             continue;
-        work.row_id = row.datum(1);
-        locked[index] = true;
+        matching.push_back(work);
+        versions.push_back(work->row_id);
     }
-    for (std::size_t i = 0; i < works.size(); ++i)
-        if (!locked[i])
-            finish(*works[i], Status::raced);
+    const std::vector<std::size_t> locked =
+        pg::lock_versions(pg::table_oid("qinglong", "trigger_schedules"), versions, versions.size());
+    const std::int64_t now = pg::clock_ms();
+    std::vector<Work*> held;
+    for (const std::size_t index : locked)
+        if (now < matching[index]->claim->claim_expires_at_ms)
+            held.push_back(matching[index]);
+    for (Work* work : all)
+        if (std::find(held.begin(), held.end(), work) == held.end())
+            finish(*work, Status::raced);
     return now;
 }
 
@@ -478,21 +503,10 @@ UPDATE qinglong.trigger_schedules s
         throw pg::SqlError{ERRCODE_INTERNAL_ERROR, "a locked schedule row could not be updated"};
 }
 
-bool any_busy(Set set) {
-    return std::any_of(set.begin(), set.end(), [](const Work* work) { return work->busy && work->seen; });
-}
-
-// What a try of a set reckons with.
-struct Expectation {
-    bool busy;     // rows that somebody else has locked: they are raced; else the whole set is given up
-    bool existing; // Runs that are already there; else the unique index refuses the whole set
-};
-
-// The fenced part: lock, look at the clock, compare, write. All or nothing for the set.
-void admit_set(Set set, Expectation expected) {
+// The fenced part: lock, look at the clock, compare, write. All or nothing for the set. Where a Run may be
+// there already it is looked for; else the unique index refuses the whole set.
+void admit_set(Set set, bool may_exist) {
     const std::int64_t now = lock_rows(set);
-    if (!expected.busy && any_busy(set))
-        throw pg::SqlError{ERRCODE_LOCK_NOT_AVAILABLE, "a schedule row is busy"};
     compare_heads(set, now);
 
     std::vector<Work*> damaged, advancing, admitting;
@@ -508,7 +522,7 @@ void admit_set(Set set, Expectation expected) {
     if (!damaged.empty())
         quarantine(damaged, now);
     if (!admitting.empty())
-        write_runs(admitting, now, expected.existing);
+        write_runs(admitting, now, may_exist);
     if (!advancing.empty())
         move_cursors(advancing, now);
     for (Work* work : advancing) {
@@ -517,15 +531,6 @@ void admit_set(Set set, Expectation expected) {
                       : work->existed                                        ? Status::already_admitted
                                                                              : Status::admitted);
     }
-}
-
-bool is_row_conflict(const pg::PgError& error) {
-    // Somebody changed the schedule row after this transaction's snapshot; an SSI abort has the same
-    // SQLSTATE.
-    const char* const id = error.data->message_id;
-    return error.data->sqlerrcode == ERRCODE_T_R_SERIALIZATION_FAILURE && id != nullptr &&
-           (std::strcmp(id, "could not serialize access due to concurrent update") == 0 ||
-            std::strcmp(id, "could not serialize access due to concurrent delete") == 0);
 }
 
 // Failures of the server or of a whole table, not of a row: trying smaller sets would only repeat them.
@@ -548,59 +553,38 @@ void forget(const std::vector<Work*>& works) {
     }
 }
 
-// A claim that another replica is just taking locks, for a moment, rows whose claim it then finds to be ours.
-// Such a row is not lost: the set is tried again, in pauses that hold no lock. Answers whether the set is
-// settled.
-bool admit_when_free(Set set) {
-    constexpr int kTries = 6;
-    const std::vector<Work*> works = undone(set);
-    for (int tries = 0; tries < kTries && !works.empty(); ++tries) {
-        pg::PgError failure{};
-        if (pg::in_subtransaction([&] { admit_set(set, {false, false}); }, failure))
-            return true;
-        if (is_serialization_abort(failure))
-            throw failure;
-        const bool busy = failure.data->sqlerrcode == ERRCODE_LOCK_NOT_AVAILABLE && any_busy(set);
-        forget(works);
-        if (!busy)
-            return false;
-        pg::pause_ms(1 << tries);
-    }
-    return works.empty();
-}
-
 // Admits a set in a subtransaction; when it fails, halves it until the bad row stands alone. Depth is at
 // most 8.
-void admit_or_split(Set set) {
+void admit_or_split(Set set, bool may_exist) {
     const std::vector<Work*> works = undone(set);
     if (works.empty())
         return;
     pg::PgError failure{};
-    if (pg::in_subtransaction([&] { admit_set(set, {true, true}); }, failure))
+    if (pg::in_subtransaction([&] { admit_set(set, may_exist); }, failure))
         return;
     if (is_serialization_abort(failure))
         throw failure;
     forget(works);
+    if (failure.data->sqlerrcode == ERRCODE_UNIQUE_VIOLATION && !may_exist) {
+        admit_or_split(set, true);
+        return;
+    }
     if (works.size() == 1 || concerns_all(failure)) {
         for (Work* work : works) {
-            if (is_row_conflict(failure)) {
-                finish(*work, Status::raced);
-                continue;
-            }
             work->result->failure = failure;
             finish(*work, Status::failed);
         }
         return;
     }
     const std::size_t half = set.size() / 2;
-    admit_or_split(set.first(half));
-    admit_or_split(set.subspan(half));
+    admit_or_split(set.first(half), may_exist);
+    admit_or_split(set.subspan(half), may_exist);
 }
 
 } // namespace
 
 bool is_serialization_abort(const pg::PgError& error) {
-    return error.data->sqlerrcode == ERRCODE_T_R_SERIALIZATION_FAILURE && !is_row_conflict(error);
+    return error.data->sqlerrcode == ERRCODE_T_R_SERIALIZATION_FAILURE;
 }
 
 core::Decision decide_claim(const ScheduleClaim& claim, std::int64_t grace_ms) {
@@ -635,11 +619,11 @@ std::vector<Admission> admit_claims(const std::vector<ScheduleClaim>& claims, st
         if (key(order[i - 1]) == key(order[i]))
             finish(*order[i], Status::raced);
 
+    find_rows(undone(order));
     inspect(undone(order));
     for (Work* work : undone(order))
         prepare(*work, grace_ms, given);
-    if (!admit_when_free(order))
-        admit_or_split(order);
+    admit_or_split(order, false);
     return results;
 }
 

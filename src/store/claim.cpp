@@ -1,5 +1,6 @@
 #include "qinglong_sched/store/claim.hpp"
 
+#include "qinglong_sched/pg/row_version.hpp"
 #include "qinglong_sched/store/trigger_spec.hpp"
 
 #include <algorithm>
@@ -7,41 +8,93 @@
 
 namespace qinglong::store {
 
+namespace {
+
+// Rows that were due and are now locked.
+struct Locked {
+    std::vector<pg::Value> row_ids;
+    std::vector<std::string> projects;
+    std::vector<std::string> triggers;
+    std::vector<std::int32_t> revisions;
+};
+
+// Reads due rows in the order of the index, in portions, and locks them until there are enough.
+Locked lock_due(std::int64_t now, std::size_t most) {
+    // The clock arrives as a parameter: as a sub-select it would cost the planner its index.
+    static pg::Statement statement = pg::statement<INT8OID, INT8OID, INT8OID, TEXTOID, TEXTOID>(R"(
+SELECT s.ctid, s.project_id, s.trigger_id, s.trigger_revision,
+       COALESCE(s.next_fire_at_ms + s.due_delay_ms, (-1)::bigint)
+  FROM qinglong.trigger_schedules s
+ WHERE s.schedulable
+   AND COALESCE(s.next_fire_at_ms + s.due_delay_ms, (-1)::bigint) <= $1
+   AND (COALESCE(s.next_fire_at_ms + s.due_delay_ms, (-1)::bigint), s.project_id, s.trigger_id) > ($3, $4, $5)
+   AND (s.claim_expires_at_ms IS NULL OR s.claim_expires_at_ms <= $1)
+   AND s.updated_at_ms <= $1
+   AND (s.retry_at_ms IS NULL OR s.retry_at_ms <= $1)
+ ORDER BY COALESCE(s.next_fire_at_ms + s.due_delay_ms, (-1)::bigint), s.project_id, s.trigger_id
+ LIMIT $2)");
+    constexpr std::size_t kLeastPortion = 16; // of which others may hold some
+
+    Locked locked;
+    const Oid table = pg::table_oid("qinglong", "trigger_schedules");
+    const std::size_t portion = std::max(most, kLeastPortion);
+    std::int64_t due = -2; // before all
+    std::string project;
+    std::string trigger;
+    for (;;) {
+        const pg::Rows rows =
+            pg::execute(statement, {pg::value(now), pg::value(static_cast<std::int64_t>(portion)),
+                                    pg::value(due), pg::value(project), pg::value(trigger)});
+        if (rows.empty())
+            return locked;
+        std::vector<pg::Row> due_rows;
+        std::vector<Datum> row_ids;
+        for (std::uint64_t i = 0; i < rows.size(); ++i) {
+            due_rows.emplace_back(rows, i);
+            row_ids.push_back(due_rows.back().datum(0));
+        }
+        for (const std::size_t index : pg::lock_versions(table, row_ids, most - locked.row_ids.size())) {
+            const pg::Row& row = due_rows[index];
+            locked.row_ids.emplace_back(row.datum(0));
+            locked.projects.push_back(row.string(1));
+            locked.triggers.push_back(row.string(2));
+            locked.revisions.push_back(row.integer(3));
+        }
+        if (locked.row_ids.size() == most || rows.size() < portion)
+            return locked;
+        const pg::Row& last = due_rows.back();
+        due = last.bigint(4);
+        project = last.string(1);
+        trigger = last.string(2);
+    }
+}
+
+} // namespace
+
 std::vector<ScheduleClaim> claim_due(const std::string& owner, const pg_uuid_t& token, std::int64_t lease_ms,
                                      int max_claims) {
-    // The index read is bounded by the batch; the joins are the authority for the few rows that it locked.
-    // The clock arrives as a parameter: as a sub-select it would cost the planner its index. A row may be
-    // read while its spec is damaged, so that an admission can quarantine it.
-    static pg::Statement statement = pg::statement<INT8OID, INT8OID, TEXTOID, UUIDOID, INT8OID>(R"(
-WITH due AS MATERIALIZED (
-    SELECT s.ctid AS row_id, s.project_id, s.trigger_id, s.trigger_revision
-      FROM qinglong.trigger_schedules s
-     WHERE s.schedulable
-       AND COALESCE(s.next_fire_at_ms + s.due_delay_ms, (-1)::bigint) <= $1
-       AND (s.claim_expires_at_ms IS NULL OR s.claim_expires_at_ms <= $1)
-       AND s.updated_at_ms <= $1
-       AND (s.retry_at_ms IS NULL OR s.retry_at_ms <= $1)
-     ORDER BY COALESCE(s.next_fire_at_ms + s.due_delay_ms, (-1)::bigint), s.project_id, s.trigger_id
-     LIMIT $2
-       FOR NO KEY UPDATE SKIP LOCKED
-), eligible AS MATERIALIZED (
-    SELECT d.row_id, r.content_digest, r.created_at_ms, r.task_id, r.task_revision, r.task_content_digest,
+    // The joins are the authority for the rows that were locked. A row is claimed even if its spec is
+    // damaged, so that an admission can quarantine it.
+    static pg::Statement statement = pg::statement<TIDARRAYOID, TEXTARRAYOID, TEXTARRAYOID, INT4ARRAYOID,
+                                                   INT8OID, TEXTOID, UUIDOID, INT8OID>(R"(
+WITH eligible AS MATERIALIZED (
+    SELECT i.row_id, r.content_digest, r.created_at_ms, r.task_id, r.task_revision, r.task_content_digest,
            r.spec_json
-      FROM due d
+      FROM unnest($1, $2, $3, $4) AS i (row_id, project_id, trigger_id, trigger_revision)
       JOIN qinglong.triggers t
-        ON t.project_id = d.project_id AND t.trigger_id = d.trigger_id AND t.current_revision = d.trigger_revision
+        ON t.project_id = i.project_id AND t.trigger_id = i.trigger_id AND t.current_revision = i.trigger_revision
       JOIN qinglong.trigger_revisions r
-        ON r.project_id = d.project_id AND r.trigger_id = d.trigger_id AND r.revision = d.trigger_revision
+        ON r.project_id = i.project_id AND r.trigger_id = i.trigger_id AND r.revision = i.trigger_revision
       JOIN qinglong.task_definition_revisions v
-        ON v.project_id = d.project_id AND v.task_id = r.task_id AND v.revision = r.task_revision
+        ON v.project_id = i.project_id AND v.task_id = r.task_id AND v.revision = r.task_revision
       JOIN qinglong.task_definitions h
-        ON h.project_id = d.project_id AND h.task_id = r.task_id AND h.current_revision = r.task_revision
-      JOIN qinglong.projects p ON p.id = d.project_id
+        ON h.project_id = i.project_id AND h.task_id = r.task_id AND h.current_revision = r.task_revision
+      JOIN qinglong.projects p ON p.id = i.project_id
      WHERE r.enabled AND p.status = 'active' AND v.content_digest = r.task_content_digest
 )
 UPDATE qinglong.trigger_schedules s
-   SET claim_owner = $3, claim_token = $4, claim_version = s.claim_version + 1, claim_expires_at_ms = $1 + $5,
-       state_version = s.state_version + 1, updated_at_ms = $1
+   SET claim_owner = $6, claim_token = $7, claim_version = s.claim_version + 1, claim_expires_at_ms = $5 + $8,
+       state_version = s.state_version + 1, updated_at_ms = $5
   FROM eligible e
  WHERE s.ctid = e.row_id
 RETURNING s.project_id, s.trigger_id, s.trigger_revision, e.content_digest, e.created_at_ms, e.task_id,
@@ -50,8 +103,12 @@ RETURNING s.project_id, s.trigger_id, s.trigger_revision, e.content_digest, e.cr
           COALESCE(s.next_fire_at_ms + s.due_delay_ms, (-1)::bigint))");
 
     const std::int64_t now = pg::clock_ms();
+    const Locked locked = lock_due(now, static_cast<std::size_t>(max_claims));
+    if (locked.row_ids.empty())
+        return {};
     const pg::Rows rows =
-        pg::execute(statement, {pg::value(now), pg::value(static_cast<std::int64_t>(max_claims)),
+        pg::execute(statement, {pg::array(locked.row_ids, TIDOID), pg::array(locked.projects),
+                                pg::array(locked.triggers), pg::array(locked.revisions), pg::value(now),
                                 pg::value(owner), pg::value(token), pg::value(lease_ms)});
     std::vector<std::pair<std::int64_t, ScheduleClaim>> found(rows.size());
     for (std::uint64_t i = 0; i < rows.size(); ++i) {

@@ -38,6 +38,14 @@ inline bool owns_database(Oid database, Oid role) {
 }
 #endif
 
+inline IndexScanDesc begin_index_scan(Relation table, Relation index, Snapshot snapshot, int keys) {
+#if PG_VERSION_NUM >= 180000
+    return index_beginscan(table, index, snapshot, nullptr, keys, 0);
+#else
+    return index_beginscan(table, index, snapshot, keys, 0);
+#endif
+}
+
 // The server's own have_createdb_privilege() came with a minor release of 15.
 inline bool may_create_databases() {
     HeapTuple const role = SearchSysCache1(AUTHOID, ObjectIdGetDatum(GetUserId()));
