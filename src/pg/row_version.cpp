@@ -47,7 +47,7 @@ std::vector<Datum> find_versions(const char* schema, const char* table, const ch
 std::vector<std::size_t> lock_versions(Oid table, const std::vector<Datum>& row_ids, std::size_t most) {
     std::vector<char> locked(row_ids.size(), 0);
     pgcall([&] {
-        PreventCommandIfReadOnly("a row lock");
+        PreventCommandIfReadOnly("scheduling");
         Relation const relation = table_open(table, RowShareLock);
         TupleTableSlot* const slot = table_slot_create(relation, nullptr);
         std::size_t count = 0;

@@ -45,8 +45,6 @@ SELECT s.ctid, s.project_id, s.trigger_id, s.trigger_revision,
         const pg::Rows rows =
             pg::execute(statement, {pg::value(now), pg::value(static_cast<std::int64_t>(portion)),
                                     pg::value(due), pg::value(project), pg::value(trigger)});
-        if (rows.empty())
-            return locked;
         std::vector<pg::Row> due_rows;
         std::vector<Datum> row_ids;
         for (std::uint64_t i = 0; i < rows.size(); ++i) {
