@@ -106,11 +106,49 @@ Rows execute_latest(Statement& statement, std::initializer_list<Value> values) {
     return run(statement, std::span<const Value>(values.begin(), values.size()), true);
 }
 
+void read_as_whole(const char* schema, std::initializer_list<const char*> tables) {
+    if (!IsolationIsSerializable())
+        return;
+    pgcall([&] {
+        const Oid space = get_namespace_oid(schema, false);
+        for (const char* const name : tables) {
+            Relation const table = table_open(get_relname_relid(name, space), AccessShareLock);
+            PredicateLockRelation(table, GetActiveSnapshot());
+            List* const indexes = RelationGetIndexList(table);
+            for (int i = 0; i < list_length(indexes); ++i) {
+                Relation const index = index_open(list_nth_oid(indexes, i), AccessShareLock);
+                PredicateLockRelation(index, GetActiveSnapshot());
+                index_close(index, AccessShareLock);
+            }
+            list_free(indexes);
+            table_close(table, AccessShareLock);
+        }
+    });
+}
+
 void pause_ms(double ms) {
     pgcall([&] {
         pg_usleep(static_cast<long>(ms * 1000));
         CHECK_FOR_INTERRUPTS();
     });
+}
+
+Rows execute_finely(Statement& statement, std::initializer_list<Value> values, std::size_t rows) {
+    // As many as a relation may have before its locks become one; more rows would only get there sooner.
+    constexpr std::size_t kMost = 30;
+    if (rows > kMost)
+        return execute(statement, values);
+    const int level = pgcall([] {
+        const int nested = NewGUCNestLevel();
+        (void)set_config_option("max_pred_locks_per_page", "30", PGC_SIGHUP, PGC_S_SESSION, GUC_ACTION_SAVE,
+                                true, 0, false);
+        return nested;
+    });
+    const Rows result = execute(statement, values);
+    const std::uint64_t affected = SPI_processed;
+    pgcall([&] { AtEOXact_GUC(true, level); });
+    SPI_processed = affected;
+    return result;
 }
 
 std::uint64_t affected_rows() {

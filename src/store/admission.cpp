@@ -142,7 +142,7 @@ SELECT i.ord, s.xmin, s.claim_token, s.uncounted <> '{}'::int8multirange
   JOIN qinglong.trigger_schedules s ON s.ctid = i.row_id)");
 
     const auto [works, row_ids] = with_rows(all);
-    const pg::Rows rows = pg::execute(statement, {row_ids});
+    const pg::Rows rows = pg::execute_finely(statement, {row_ids}, works.size());
     for (std::uint64_t i = 0; i < rows.size(); ++i) {
         const pg::Row row(rows, i);
         Work& work = *works[static_cast<std::size_t>(row.bigint(0) - 1)];
@@ -212,7 +212,7 @@ SELECT i.ord, s.project_id, s.trigger_id, s.trigger_revision, s.next_fire_at_ms,
 
     const std::vector<Work*> all = undone(set);
     const auto [works, row_ids] = with_rows(all);
-    const pg::Rows rows = pg::execute(statement, {row_ids});
+    const pg::Rows rows = pg::execute_finely(statement, {row_ids}, works.size());
     std::vector<Work*> matching;
     std::vector<Datum> versions;
     for (std::uint64_t i = 0; i < rows.size(); ++i) {
@@ -296,6 +296,10 @@ SELECT i.ord, r.content_digest, r.created_at_ms, r.task_id, r.task_revision, r.t
     revisions.reserve(works.size());
     for (const Work* work : works)
         revisions.push_back(work->claim->trigger_revision);
+    constexpr std::size_t kMany = 4; // from which on the predicate locks of single rows cost more
+    if (works.size() >= kMany)
+        pg::read_as_whole("qinglong", {"triggers", "trigger_revisions", "task_definitions",
+                                       "task_definition_revisions", "task_execution_revisions"});
     const auto [projects, triggers] = keys_of(works);
     const pg::Rows rows = pg::execute(statement, {projects, triggers, pg::array(revisions)});
 
@@ -496,9 +500,11 @@ UPDATE qinglong.trigger_schedules s
         skipped.push_back(static_cast<std::int64_t>(work->passed.skipped));
         coalesced.push_back(static_cast<std::int64_t>(work->passed.coalesced));
     }
-    (void)pg::execute(statement,
-                      {pg::array(row_ids, TIDOID), pg::array(nexts, INT8OID), pg::array(lasts, INT8OID),
-                       pg::array(admitted), pg::array(skipped), pg::array(coalesced), pg::value(now)});
+    (void)pg::execute_finely(statement,
+                             {pg::array(row_ids, TIDOID), pg::array(nexts, INT8OID),
+                              pg::array(lasts, INT8OID), pg::array(admitted), pg::array(skipped),
+                              pg::array(coalesced), pg::value(now)},
+                             works.size());
     if (pg::affected_rows() != works.size())
         throw pg::SqlError{ERRCODE_INTERNAL_ERROR, "a locked schedule row could not be updated"};
 }

@@ -100,6 +100,13 @@ inline Rows execute(Statement& statement, std::initializer_list<Value> values) {
 }
 // The same with the newest snapshot in every isolation level, for sweeps that must not miss a committed row.
 Rows execute_latest(Statement& statement, std::initializer_list<Value> values);
+// The same for few rows that neighbours in the same pages are being written to: a serializable transaction
+// keeps its predicate locks on the rows, instead of on their pages from the third row on, where they would
+// conflict.
+Rows execute_finely(Statement& statement, std::initializer_list<Value> values, std::size_t rows);
+// Lets a serializable transaction hold these tables with one predicate lock each, instead of taking one for
+// each row and page that it is about to read: for tables that are read much and written seldom.
+void read_as_whole(const char* schema, std::initializer_list<const char*> tables);
 // Sleeps, but not past a cancellation. Call it while no row lock is held.
 void pause_ms(double ms);
 
