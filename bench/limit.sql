@@ -17,8 +17,6 @@ SELECT format('ALTER TABLE %s DROP CONSTRAINT %I', conrelid::regclass, conname)
 SELECT format('DROP INDEX %s', oid::regclass)
   FROM pg_class WHERE relnamespace = :'schema'::regnamespace AND relkind = 'i' \gexec
 ALTER TABLE trigger_schedules RESET (fillfactor);
--- It has an index of the events' ids, which must then differ from the Runs'.
-ALTER TABLE run_events DROP CONSTRAINT run_events_scheduler_keys;
 \ir naive_indexes.sql
 \endif
 
@@ -30,8 +28,6 @@ DECLARE
     high text;
     digest text := repeat('0123456789abcdef', 4);
     row_ids tid[];
-    own_ids boolean := NOT EXISTS (SELECT FROM pg_constraint WHERE conrelid = 'run_events'::regclass
-                                      AND conname = 'run_events_scheduler_keys');
     now_ms bigint;
 BEGIN
     FOR batch IN part .. batches - 1 BY parts LOOP
@@ -59,7 +55,7 @@ BEGIN
           FROM generate_series(batch * size + 1, (batch + 1) * size) n;
         INSERT INTO run_events (id, run_id, sequence, type, dedupe_key, actor_type, actor_id, attempt_id, payload,
                                 created_at_ms)
-        SELECT CASE WHEN own_ids THEN lpad(to_hex(2 * n + sequence), 32, '0')::uuid ELSE id END, id, sequence, type,
+        SELECT lpad(to_hex(2 * n + sequence), 32, '0')::uuid, id, sequence, type,
                prefix || 'ql3:cron:v1:trigger-' || lpad(n::text, 8, '0') || ':1:1700000000000', 'scheduler', 'cluster',
                CASE sequence WHEN 2 THEN id END, payload, now_ms
           FROM generate_series(batch * size + 1, (batch + 1) * size) n,

@@ -301,7 +301,7 @@ CREATE INDEX run_attempts_recovery_idx ON qinglong.run_attempts (created_at_ms, 
     WHERE status IN ('claimed', 'starting', 'running');
 
 CREATE TABLE qinglong.run_events (
-    id                  uuid NOT NULL,
+    id                  uuid NOT NULL UNIQUE,
     run_id              uuid NOT NULL,
     sequence            integer NOT NULL,
     type                varchar(128) COLLATE "C" NOT NULL,
@@ -316,17 +316,14 @@ CREATE TABLE qinglong.run_events (
     created_at_ms       bigint NOT NULL,
     PRIMARY KEY (run_id, sequence),
     CONSTRAINT run_events_ranges CHECK (sequence >= 1 AND created_at_ms >= 0),
-    -- The scheduler's two events have the ids of what they tell of, the Run and its Attempt, and stand at fixed
-    -- sequences: their ids and dedupe keys are unique without an index of their own.
+    -- The scheduler's two keys stand at fixed sequences, so (run_id, sequence) already makes them unique in a Run.
     CONSTRAINT run_events_scheduler_keys CHECK (
         dedupe_key IS NULL
         OR NOT starts_with(dedupe_key, 'cluster-schedule-')
-        OR (sequence = 1 AND id = run_id AND starts_with(dedupe_key, 'cluster-schedule-created:'))
-        OR (sequence = 2 AND id IS NOT DISTINCT FROM attempt_id AND starts_with(dedupe_key, 'cluster-schedule-queued:')))
+        OR (sequence = 1 AND starts_with(dedupe_key, 'cluster-schedule-created:'))
+        OR (sequence = 2 AND starts_with(dedupe_key, 'cluster-schedule-queued:')))
 );
 COMMENT ON TABLE qinglong.run_events IS 'Append-only history of each Run';
-CREATE UNIQUE INDEX run_events_id_key ON qinglong.run_events (id)
-    WHERE dedupe_key IS NULL OR NOT starts_with(dedupe_key, 'cluster-schedule-');
 CREATE UNIQUE INDEX run_events_dedupe_key ON qinglong.run_events (run_id, dedupe_key)
     WHERE dedupe_key IS NOT NULL AND NOT starts_with(dedupe_key, 'cluster-schedule-');
 

@@ -180,11 +180,6 @@ BEGIN
       LEFT JOIN qinglong.run_attempts a ON a.id = e.attempt_id AND a.run_id = e.run_id
      WHERE e.attempt_id IS NOT NULL AND a.id IS NULL
     UNION ALL
-    SELECT NULL, NULL, 'duplicate_event_id', format('%s events have the id %s', count(*), e.id)
-      FROM qinglong.run_events e
-     GROUP BY e.id
-    HAVING count(*) > 1
-    UNION ALL
     SELECT NULL, NULL, 'duplicate_event', format('run %s has %s events of one dedupe key', e.run_id, count(*))
       FROM qinglong.run_events e
      WHERE e.dedupe_key IS NOT NULL

@@ -48,6 +48,10 @@ std::vector<std::size_t> lock_versions(Oid table, const std::vector<Datum>& row_
     std::vector<char> locked(row_ids.size(), 0);
     pgcall([&] {
         PreventCommandIfReadOnly("scheduling");
+        // What SELECT ... FOR UPDATE would ask for.
+        const AclResult allowed = pg_class_aclcheck(table, GetUserId(), ACL_UPDATE);
+        if (allowed != ACLCHECK_OK)
+            aclcheck_error(allowed, OBJECT_TABLE, get_rel_name(table));
         Relation const relation = table_open(table, RowShareLock);
         TupleTableSlot* const slot = table_slot_create(relation, nullptr);
         std::size_t count = 0;

@@ -12,8 +12,11 @@ void pin_settings() {
                                            "enable_material",
                                            "enable_memoize",
                                            "jit"};
+    static constexpr const char* kOn[] = {"enable_indexscan", "enable_nestloop", "enable_tidscan"};
     for (const char* name : kOff)
         (void)set_config_option(name, "off", PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
+    for (const char* name : kOn)
+        (void)set_config_option(name, "on", PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
     // Tables of a young database have no statistics, and then the planner has no reason to begin with the few
     // rows that were locked: statements are joined in the order in which they are written.
     (void)set_config_option("join_collapse_limit", "1", PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0,

@@ -412,27 +412,29 @@ SELECT i.id, i.project_id, i.task_id, i.task_revision, i.task_revision, i.task_n
 INSERT INTO qinglong.run_attempts (id, run_id, attempt, status, executor_type, callback_sequence, created_at_ms)
 SELECT i.id, i.run_id, 1, 'claimed', 'remote_worker', 0, $3
   FROM unnest($1, $2) AS i (id, run_id))");
-    static pg::Statement insert_events = pg::statement<UUIDARRAYOID, UUIDARRAYOID, TEXTARRAYOID, TEXTARRAYOID,
-                                                       INT4ARRAYOID, TEXTARRAYOID, INT8ARRAYOID, INT8OID>(R"(
+    static pg::Statement insert_events =
+        pg::statement<UUIDARRAYOID, UUIDARRAYOID, UUIDARRAYOID, UUIDARRAYOID, TEXTARRAYOID, TEXTARRAYOID,
+                      INT4ARRAYOID, TEXTARRAYOID, INT8ARRAYOID, INT8OID>(R"(
 INSERT INTO qinglong.run_events (id, run_id, sequence, type, dedupe_key, actor_type, actor_id, attempt_id, payload,
                                  created_at_ms)
 SELECT v.id, i.run_id, v.sequence, v.type, v.dedupe_prefix || i.idempotency_key, 'scheduler', 'cluster',
-       v.attempt_id, v.payload, $8
-  FROM unnest($1, $2, $3, $4, $5, $6, $7)
-       AS i (run_id, attempt_id, idempotency_key, execution_digest, trigger_revision, trigger_digest, scheduled_for_ms),
+       v.attempt_id, v.payload, $10
+  FROM unnest($1, $2, $3, $4, $5, $6, $7, $8, $9)
+       AS i (run_id, attempt_id, created_id, queued_id, idempotency_key, execution_digest, trigger_revision,
+             trigger_digest, scheduled_for_ms),
        LATERAL (VALUES
-           (i.run_id, 1, 'run.created', 'cluster-schedule-created:', NULL::uuid,
+           (i.created_id, 1, 'run.created', 'cluster-schedule-created:', NULL::uuid,
             jsonb_build_object('status', 'created', 'version', 1, 'execution_owner', 'runtime',
                                'executor_type', 'remote_worker', 'execution_revision_digest', i.execution_digest,
                                'trigger_revision', i.trigger_revision, 'trigger_content_digest', i.trigger_digest,
                                'scheduled_for_ms', i.scheduled_for_ms)),
-           (i.attempt_id, 2, 'run.queued', 'cluster-schedule-queued:', i.attempt_id,
+           (i.queued_id, 2, 'run.queued', 'cluster-schedule-queued:', i.attempt_id,
             jsonb_build_object('from_status', 'created', 'to_status', 'queued', 'version', 2))
        ) AS v (id, sequence, type, dedupe_prefix, attempt_id, payload))");
 
     if (may_exist)
         find_existing(works);
-    std::vector<pg_uuid_t> run_ids, attempt_ids;
+    std::vector<pg_uuid_t> run_ids, attempt_ids, created_ids, queued_ids;
     std::vector<std::string> projects, tasks, references, names, triggers, keys, plan_digests,
         trigger_digests;
     std::vector<std::int32_t> revisions;
@@ -443,6 +445,8 @@ SELECT v.id, i.run_id, v.sequence, v.type, v.dedupe_prefix || i.idempotency_key,
         const ScheduleClaim& claim = *work->claim;
         run_ids.push_back(pg::new_uuid_v7());
         attempt_ids.push_back(pg::new_uuid_v7());
+        created_ids.push_back(pg::new_uuid_v7());
+        queued_ids.push_back(pg::new_uuid_v7());
         work->result->run_id = run_ids.back();
         work->result->attempt_id = attempt_ids.back();
         projects.push_back(claim.project_id);
@@ -469,8 +473,8 @@ SELECT v.id, i.run_id, v.sequence, v.type, v.dedupe_prefix || i.idempotency_key,
           count);
     write(insert_attempts, {attempts, runs, pg::value(now)}, count);
     write(insert_events,
-          {runs, attempts, run_keys, pg::array(plan_digests), pg::array(revisions),
-           pg::array(trigger_digests), times, pg::value(now)},
+          {runs, attempts, pg::array(created_ids), pg::array(queued_ids), run_keys, pg::array(plan_digests),
+           pg::array(revisions), pg::array(trigger_digests), times, pg::value(now)},
           2 * count);
 }
 
@@ -634,23 +638,24 @@ std::vector<Admission> admit_claims(const std::vector<ScheduleClaim>& claims, st
 }
 
 void release_claim(const ScheduleClaim& claim) {
-    static pg::Statement statement = pg::statement<TEXTOID, TEXTOID, INT8OID, UUIDOID, INT8OID, INT8OID>(R"(
-WITH mine AS MATERIALIZED (
-    SELECT s.ctid AS row_id
-      FROM qinglong.trigger_schedules s
-     WHERE s.project_id = $1 AND s.trigger_id = $2 AND s.state_version = $3 AND s.claim_token = $4
-       AND s.claim_version = $5
-       FOR NO KEY UPDATE SKIP LOCKED
-)
+    static pg::Statement find = pg::statement<TEXTOID, TEXTOID, INT8OID, UUIDOID, INT8OID>(R"(
+SELECT s.ctid
+  FROM qinglong.trigger_schedules s
+ WHERE s.project_id = $1 AND s.trigger_id = $2 AND s.state_version = $3 AND s.claim_token = $4
+   AND s.claim_version = $5)");
+    static pg::Statement release = pg::statement<TIDOID, INT8OID>(R"(
 UPDATE qinglong.trigger_schedules s
    SET claim_owner = NULL, claim_token = NULL, claim_expires_at_ms = NULL,
-       state_version = s.state_version + 1, updated_at_ms = GREATEST(s.updated_at_ms, $6)
-  FROM mine m
- WHERE s.ctid = m.row_id)");
-    (void)pg::execute(statement, {pg::value(std::string_view(claim.project_id)),
-                                  pg::value(std::string_view(claim.trigger_id)),
-                                  pg::value(claim.state_version), pg::value(claim.claim_token),
-                                  pg::value(claim.claim_version), pg::value(pg::clock_ms())});
+       state_version = s.state_version + 1, updated_at_ms = GREATEST(s.updated_at_ms, $2)
+ WHERE s.ctid = $1)");
+    const pg::Rows rows = pg::execute(
+        find, {pg::value(std::string_view(claim.project_id)), pg::value(std::string_view(claim.trigger_id)),
+               pg::value(claim.state_version), pg::value(claim.claim_token), pg::value(claim.claim_version)});
+    if (rows.empty())
+        return;
+    const Datum version = pg::Row(rows, 0).datum(0);
+    if (!pg::lock_versions(pg::table_oid("qinglong", "trigger_schedules"), {version}, 1).empty())
+        (void)pg::execute(release, {pg::Value(version), pg::value(pg::clock_ms())});
 }
 
 bool back_off(const ScheduleClaim& claim, const std::string& fault_code, std::int64_t least_delay_ms) {

@@ -18,8 +18,17 @@ struct Locked {
     std::vector<std::int32_t> revisions;
 };
 
-// Reads due rows in the order of the index, in portions, and locks them until there are enough.
-Locked lock_due(std::int64_t now, std::size_t most) {
+// How far the due rows have been read.
+struct Place {
+    std::int64_t due = -2; // before all
+    std::string project;
+    std::string trigger;
+    bool at_end = false;
+};
+
+// Reads due rows on from a place, in the order of the index and in portions, and locks them until there are
+// enough.
+Locked lock_due(std::int64_t now, std::size_t most, Place& place) {
     // The clock arrives as a parameter: as a sub-select it would cost the planner its index.
     static pg::Statement statement = pg::statement<INT8OID, INT8OID, INT8OID, TEXTOID, TEXTOID>(R"(
 SELECT s.ctid, s.project_id, s.trigger_id, s.trigger_revision,
@@ -34,36 +43,40 @@ SELECT s.ctid, s.project_id, s.trigger_id, s.trigger_revision,
  ORDER BY COALESCE(s.next_fire_at_ms + s.due_delay_ms, (-1)::bigint), s.project_id, s.trigger_id
  LIMIT $2)");
     constexpr std::size_t kLeastPortion = 16; // of which others may hold some
+    constexpr std::size_t kMostPortion = 1024;
 
     Locked locked;
     const Oid table = pg::table_oid("qinglong", "trigger_schedules");
-    const std::size_t portion = std::max(most, kLeastPortion);
-    std::int64_t due = -2; // before all
-    std::string project;
-    std::string trigger;
-    for (;;) {
-        const pg::Rows rows =
-            pg::execute(statement, {pg::value(now), pg::value(static_cast<std::int64_t>(portion)),
-                                    pg::value(due), pg::value(project), pg::value(trigger)});
+    for (std::size_t portion = std::max(most, kLeastPortion);;
+         portion = std::min(2 * portion, kMostPortion)) {
+        const pg::Rows rows = pg::execute(
+            statement, {pg::value(now), pg::value(static_cast<std::int64_t>(portion)), pg::value(place.due),
+                        pg::value(place.project), pg::value(place.trigger)});
         std::vector<pg::Row> due_rows;
         std::vector<Datum> row_ids;
         for (std::uint64_t i = 0; i < rows.size(); ++i) {
             due_rows.emplace_back(rows, i);
             row_ids.push_back(due_rows.back().datum(0));
         }
-        for (const std::size_t index : pg::lock_versions(table, row_ids, most - locked.row_ids.size())) {
+        const std::vector<std::size_t> indexes =
+            pg::lock_versions(table, row_ids, most - locked.row_ids.size());
+        for (const std::size_t index : indexes) {
             const pg::Row& row = due_rows[index];
             locked.row_ids.emplace_back(row.datum(0));
             locked.projects.push_back(row.string(1));
             locked.triggers.push_back(row.string(2));
             locked.revisions.push_back(row.integer(3));
         }
-        if (locked.row_ids.size() == most || rows.size() < portion)
+        const bool enough = locked.row_ids.size() == most;
+        place.at_end = !enough && rows.size() < portion;
+        if (place.at_end)
             return locked;
-        const pg::Row& last = due_rows.back();
-        due = last.bigint(4);
-        project = last.string(1);
-        trigger = last.string(2);
+        const pg::Row& last = due_rows[enough ? indexes.back() : due_rows.size() - 1];
+        place.due = last.bigint(4);
+        place.project = last.string(1);
+        place.trigger = last.string(2);
+        if (enough)
+            return locked;
     }
 }
 
@@ -101,38 +114,42 @@ RETURNING s.project_id, s.trigger_id, s.trigger_revision, e.content_digest, e.cr
           COALESCE(s.next_fire_at_ms + s.due_delay_ms, (-1)::bigint))");
 
     const std::int64_t now = pg::clock_ms();
-    const Locked locked = lock_due(now, static_cast<std::size_t>(max_claims));
-    if (locked.row_ids.empty())
-        return {};
-    const pg::Rows rows =
-        pg::execute(statement, {pg::array(locked.row_ids, TIDOID), pg::array(locked.projects),
-                                pg::array(locked.triggers), pg::array(locked.revisions), pg::value(now),
-                                pg::value(owner), pg::value(token), pg::value(lease_ms)});
-    std::vector<std::pair<std::int64_t, ScheduleClaim>> found(rows.size());
-    for (std::uint64_t i = 0; i < rows.size(); ++i) {
-        const pg::Row row(rows, i);
-        ScheduleClaim& claim = found[i].second;
-        found[i].first = row.bigint(14);
-        claim.project_id = row.string(0);
-        claim.trigger_id = row.string(1);
-        claim.trigger_revision = row.integer(2);
-        claim.trigger_content_digest = row.string(3);
-        claim.trigger_updated_at_ms = row.bigint(4);
-        claim.task_id = row.string(5);
-        claim.task_revision = row.integer(6);
-        claim.task_content_digest = row.string(7);
-        claim.state_version = row.bigint(8);
-        claim.next_fire_at_ms = row.maybe_bigint(9);
-        claim.claim_owner = owner;
-        claim.claim_token = token;
-        claim.claim_version = row.bigint(10);
-        claim.claim_acquired_at_ms = row.bigint(11);
-        claim.claim_expires_at_ms = row.bigint(12);
-        claim.spec = row.bytes(13);
-        SpecReadings readings = read_spec_readings(parse_stored_spec(pg::json_text(row.datum(13))));
-        claim.expression = std::move(readings.expression);
-        claim.timezone = std::move(readings.timezone);
-        claim.misfire_policy = std::move(readings.misfire_policy);
+    const auto most = static_cast<std::size_t>(max_claims);
+    std::vector<std::pair<std::int64_t, ScheduleClaim>> found;
+    // A row that is due by its hint but not eligible costs its own place only: the next ones follow.
+    for (Place place; found.size() < most && !place.at_end;) {
+        const Locked locked = lock_due(now, most - found.size(), place);
+        if (locked.row_ids.empty())
+            break;
+        const pg::Rows rows =
+            pg::execute(statement, {pg::array(locked.row_ids, TIDOID), pg::array(locked.projects),
+                                    pg::array(locked.triggers), pg::array(locked.revisions), pg::value(now),
+                                    pg::value(owner), pg::value(token), pg::value(lease_ms)});
+        for (std::uint64_t i = 0; i < rows.size(); ++i) {
+            const pg::Row row(rows, i);
+            ScheduleClaim claim;
+            claim.project_id = row.string(0);
+            claim.trigger_id = row.string(1);
+            claim.trigger_revision = row.integer(2);
+            claim.trigger_content_digest = row.string(3);
+            claim.trigger_updated_at_ms = row.bigint(4);
+            claim.task_id = row.string(5);
+            claim.task_revision = row.integer(6);
+            claim.task_content_digest = row.string(7);
+            claim.state_version = row.bigint(8);
+            claim.next_fire_at_ms = row.maybe_bigint(9);
+            claim.claim_owner = owner;
+            claim.claim_token = token;
+            claim.claim_version = row.bigint(10);
+            claim.claim_acquired_at_ms = row.bigint(11);
+            claim.claim_expires_at_ms = row.bigint(12);
+            claim.spec = row.bytes(13);
+            SpecReadings readings = read_spec_readings(parse_stored_spec(pg::json_text(row.datum(13))));
+            claim.expression = std::move(readings.expression);
+            claim.timezone = std::move(readings.timezone);
+            claim.misfire_policy = std::move(readings.misfire_policy);
+            found.emplace_back(row.bigint(14), std::move(claim));
+        }
     }
     // RETURNING promises no order.
     const auto key = [](const auto& entry) {

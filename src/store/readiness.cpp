@@ -126,9 +126,14 @@ SqlError held(const std::string& reason) {
 
 void lock_extension() {
     pg::pgcall([] {
-        const Oid extension = get_extension_oid("qinglong_sched", true);
-        if (OidIsValid(extension))
+        // What was waited for may have dropped it, or dropped and created it.
+        for (Oid locked = InvalidOid;;) {
+            const Oid extension = get_extension_oid("qinglong_sched", true);
+            if (!OidIsValid(extension) || extension == locked)
+                return;
             LockDatabaseObject(ExtensionRelationId, extension, 0, AccessShareLock);
+            locked = extension;
+        }
     });
 }
 

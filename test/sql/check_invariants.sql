@@ -99,9 +99,7 @@ CALL damage($$DELETE FROM qinglong.run_attempts$$);
 CALL damage($$UPDATE qinglong.run_attempts SET run_id = gen_random_uuid()$$);
 CALL damage(:'unguard' || $$DELETE FROM qinglong.run_events WHERE sequence = 2$$);
 CALL damage(:'unguard' || $$UPDATE qinglong.run_events SET dedupe_key = 'cluster-schedule-created:x' WHERE sequence = 1$$);
-CALL damage(:'unguard' || $$UPDATE qinglong.run_events SET attempt_id = gen_random_uuid() WHERE sequence = 2$$); -- its id says otherwise
-CALL damage(:'unguard' || $$ALTER TABLE qinglong.run_events DROP CONSTRAINT run_events_scheduler_keys; UPDATE qinglong.run_events SET attempt_id = gen_random_uuid() WHERE sequence = 2$$);
-CALL damage(:'unguard' || $$ALTER TABLE qinglong.run_events DROP CONSTRAINT run_events_scheduler_keys; UPDATE qinglong.run_events SET id = '00000000-0000-7000-8000-000000000001'$$);
+CALL damage(:'unguard' || $$UPDATE qinglong.run_events SET attempt_id = gen_random_uuid() WHERE sequence = 2$$);
 CALL damage($$UPDATE qinglong.runs SET parent_run_id = gen_random_uuid()$$);
 CALL damage($$UPDATE qinglong.runs SET retry_of_run_id = gen_random_uuid()$$);
 CALL damage($$INSERT INTO qinglong.run_events SELECT gen_random_uuid(), gen_random_uuid(), 1, 'x', NULL, 'system', NULL, NULL, NULL, '{}', 0$$);

@@ -166,6 +166,12 @@ BEGIN; -- a pin whose digest is not the task revision's
 SELECT t.damage('trigger_revisions', $$task_content_digest = repeat('0', 64)$$, $$trigger_id = 'e'$$);
 SELECT claimable() AS wrong_pin_digest;
 ROLLBACK;
+BEGIN; -- such a row, first in line, costs nobody else its place
+SELECT t.publish('f');
+UPDATE qinglong.trigger_schedules SET next_fire_at_ms = CASE trigger_id WHEN 'e' THEN 60000 WHEN 'f' THEN 120000 ELSE 4102444800000 END;
+SELECT t.damage('trigger_revisions', $$task_content_digest = repeat('0', 64)$$, $$trigger_id = 'e'$$);
+SELECT trigger_id FROM qinglong.ql_claim('r5');
+ROLLBACK;
 SELECT claimable();
 
 -- D11.5: takeover of an expired claim is an ordinary claim with the next version; the old one is dead.
