@@ -162,14 +162,26 @@ class Archiver(Client):
             time.sleep(0.1 + self.random.random() * 0.4)
 
 
+def switch(db, enabled):
+    """Lets the server's own schedulers work, or waits until nobody else is connected."""
+    db.execute(f'ALTER SYSTEM SET qinglong_sched.enabled = {enabled}')
+    db.execute('SELECT pg_reload_conf()')
+    while enabled == 'off' and db.execute("SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()").fetchone()[0]:
+        time.sleep(0.05)
+
+
 def record(conninfo, seconds, seed):
     with psycopg.connect(conninfo, autocommit=True) as db:
         first_ms = db.execute('SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint').fetchone()[0]
         db.execute(JOURNAL)
         choose = random.Random(seed)
+        switch(db, 'off')
         for p in range(PROJECTS):
             db.execute('SELECT count(qinglong.ql_schedule(x.t, x.e, $$true$$, x.z, x.p, %s)) FROM unnest(%s::text[], %s::text[], %s::text[], %s::text[]) x (t, e, z, p)',
                        [f'p{p}', [f't{t}' for t in range(TRIGGERS)]] + [[choose.choice(of) for _ in range(TRIGGERS)] for of in (EXPRESSIONS, ZONES, POLICIES)])
+        # Some occurrences pass before anybody schedules: there is something to coalesce and to skip, however fast the machine.
+        time.sleep(2.5)
+        switch(db, 'on')
         Client.until = time.monotonic() + seconds
         clients = [kind(conninfo, f'{name}-{i}', seed) for kind, name, count in (
             (Replica, 'single', SINGLE), (BatchReplica, 'batch', BATCH), (Publisher, 'publisher', PUBLISHERS), (Archiver, 'archiver', 1))
@@ -179,10 +191,7 @@ def record(conninfo, seconds, seed):
         for client in clients:
             client.join()
         # The server's own schedulers end, and so do sessions whose answers were lost.
-        db.execute('ALTER SYSTEM SET qinglong_sched.enabled = off')
-        db.execute('SELECT pg_reload_conf()')
-        while db.execute("SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()").fetchone()[0]:
-            time.sleep(0.05)
+        switch(db, 'off')
 
         def table(query):
             return [row[0] for row in db.execute(f'SELECT to_jsonb(x) FROM ({query}) x').fetchall()]
