@@ -33,6 +33,7 @@ struct Work {
     Datum row_id = 0; // the version of its schedule row; 0: none
 
     // Read under the row lock.
+    bool locked = false;
     std::string task_name;
     std::string task_reference;
     std::string execution_digest;
@@ -226,12 +227,12 @@ SELECT i.ord, s.project_id, s.trigger_id, s.trigger_revision, s.next_fire_at_ms,
     const std::vector<std::size_t> locked =
         pg::lock_versions(pg::table_oid("qinglong", "trigger_schedules"), versions, versions.size());
     const std::int64_t now = pg::clock_ms();
-    std::vector<Work*> held;
-    for (const std::size_t index : locked)
-        if (now < matching[index]->claim->claim_expires_at_ms)
-            held.push_back(matching[index]);
     for (Work* work : all)
-        if (std::find(held.begin(), held.end(), work) == held.end())
+        work->locked = false;
+    for (const std::size_t index : locked)
+        matching[index]->locked = now < matching[index]->claim->claim_expires_at_ms;
+    for (Work* work : all)
+        if (!work->locked)
             finish(*work, Status::raced);
     return now;
 }

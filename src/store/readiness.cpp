@@ -103,7 +103,7 @@ std::optional<SqlError> version_differs(const std::string& installed) {
         "the qinglong_sched library and its SQL objects have different versions",
         "The library is " QL_VERSION ", the extension in this database is " + installed + ".",
         newer(installed, QL_VERSION)
-            ? "Install the library of that version and restart the server, or at least this session."
+            ? "Install the library of that version and restart the server, or at least connect anew."
             : "Run ALTER EXTENSION qinglong_sched UPDATE."};
 }
 

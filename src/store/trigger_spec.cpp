@@ -31,18 +31,17 @@ core::Timing TriggerSpec::timing(const std::string& trigger_id, std::int64_t ser
 }
 
 bool read_trigger_spec(const StoredSpec& stored, TriggerSpec& out, Damage& damage) {
-    const Damage unreadable = {"spec_damaged", "the stored trigger spec cannot be read"};
-    core::ScheduleSpec read;
+    std::optional<core::ScheduleSpec> readable;
     try {
-        if (!stored) {
-            damage = unreadable;
-            return false;
-        }
-        read = core::read_schedule(core::read_spec(*stored));
-    } catch (const core::InvalidSpec&) {
-        damage = unreadable;
+        if (stored)
+            readable = core::read_schedule(core::read_spec(*stored));
+    } catch (const core::InvalidSpec&) { // NOLINT(bugprone-empty-catch): then it is not readable
+    }
+    if (!readable) {
+        damage = {"spec_damaged", "the stored trigger spec cannot be read"};
         return false;
     }
+    const core::ScheduleSpec& read = *readable;
     out.schedule = read.schedule;
     out.policy = read.misfire_policy == "skip" ? core::MisfirePolicy::skip : core::MisfirePolicy::fire_once;
     out.jitter_ms = read.jitter_ms;
