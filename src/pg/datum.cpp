@@ -90,6 +90,17 @@ std::string json_text(Datum jsonb) {
     return std::string(text);
 }
 
+Value empty_multirange(Oid type) {
+    return Value(pgcall([&] {
+        TypeCacheEntry* const range = lookup_type_cache(type, TYPECACHE_MULTIRANGE_INFO)->rngtype;
+        return MultirangeTypePGetDatum(make_multirange(type, range, 0, nullptr));
+    }));
+}
+
+bool is_empty_multirange(Datum multirange) {
+    return pgcall([&] { return MultirangeIsEmpty(DatumGetMultirangeTypeP(multirange)); });
+}
+
 Value jsonb_value(std::string_view text) {
     return Value(pgcall([&] {
         char* const copy = pnstrdup(text.data(), text.size());

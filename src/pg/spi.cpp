@@ -80,7 +80,7 @@ void end_spi(int level) {
 }
 
 void commit_and_begin(IsolationLevel isolation) {
-    // Statements need an outer snapshot. A portal sees to its own; a background worker has no portal.
+    // There is always an outer snapshot. A portal keeps its own; a background worker has no portal.
     if (ActivePortal == nullptr && ActiveSnapshotSet())
         PopActiveSnapshot();
     SPI_commit();
@@ -92,6 +92,8 @@ void commit_and_begin(IsolationLevel isolation) {
     pin_settings();
     if (ActivePortal == nullptr)
         PushActiveSnapshot(GetTransactionSnapshot());
+    else
+        EnsurePortalSnapshotExists();
 }
 
 void commit_asynchronously() {
@@ -134,24 +136,6 @@ void pause_ms(double ms) {
         pg_usleep(static_cast<long>(ms * 1000));
         CHECK_FOR_INTERRUPTS();
     });
-}
-
-Rows execute_finely(Statement& statement, std::initializer_list<Value> values, std::size_t rows) {
-    // As many as a relation may have before its locks become one; more rows would only get there sooner.
-    constexpr std::size_t kMost = 30;
-    if (rows > kMost)
-        return execute(statement, values);
-    const int level = pgcall([] {
-        const int nested = NewGUCNestLevel();
-        (void)set_config_option("max_pred_locks_per_page", "30", PGC_SIGHUP, PGC_S_SESSION, GUC_ACTION_SAVE,
-                                true, 0, false);
-        return nested;
-    });
-    const Rows result = execute(statement, values);
-    const std::uint64_t affected = SPI_processed;
-    pgcall([&] { AtEOXact_GUC(true, level); });
-    SPI_processed = affected;
-    return result;
 }
 
 std::uint64_t affected_rows() {

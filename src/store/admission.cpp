@@ -1,7 +1,7 @@
 #include "qinglong_sched/store/admission.hpp"
 
 #include "qinglong_sched/core/digests.hpp"
-#include "qinglong_sched/pg/row_version.hpp"
+#include "qinglong_sched/pg/row_writer.hpp"
 #include "qinglong_sched/store/trigger_spec.hpp"
 
 #include <algorithm>
@@ -13,6 +13,27 @@ namespace qinglong::store {
 namespace {
 
 using Status = Admission::Status;
+
+// What is read of a schedule row.
+constexpr const char* kScheduleColumns[] = {
+    "trigger_revision", "next_fire_at_ms",     "state_version",  "claim_owner", "claim_token",
+    "claim_version",    "claim_expires_at_ms", "updated_at_ms",  "uncounted",   "last_scheduled_at_ms",
+    "admitted_total",   "skipped_total",       "coalesced_total"};
+enum ScheduleColumn : int {
+    trigger_revision,
+    next_fire_at_ms,
+    state_version,
+    claim_owner,
+    claim_token,
+    claim_version,
+    claim_expires_at_ms,
+    updated_at_ms,
+    uncounted,
+    last_scheduled_at_ms,
+    admitted_total,
+    skipped_total,
+    coalesced_total
+};
 
 // One claim on its way through an admission.
 struct Work {
@@ -30,7 +51,7 @@ struct Work {
     core::Decision decision = {};
     core::Passed passed = {};
 
-    Datum row_id = 0; // the version of its schedule row; 0: none
+    pg::Version row = {}; // the version of its schedule row that was found, in kScheduleColumns
 
     // Read under the row lock.
     bool locked = false;
@@ -92,6 +113,10 @@ std::string idempotency_key(const ScheduleClaim& claim, std::int64_t scheduled_f
            std::to_string(scheduled_for_ms);
 }
 
+Oid schedules() {
+    return pg::table_oid("qinglong", "trigger_schedules");
+}
+
 // Keys of a set as two arrays.
 std::pair<pg::Value, pg::Value> keys_of(const std::vector<Work*>& works) {
     std::vector<std::string> projects;
@@ -111,50 +136,28 @@ std::vector<Work*> undone(Set set) {
     return works;
 }
 
+// Finds the rows, without a lock. A claim of this very transaction is refused, because a claim that is not
+// committed fences nobody off.
 void find_rows(const std::vector<Work*>& works) {
     std::vector<std::pair<std::string_view, std::string_view>> keys;
     keys.reserve(works.size());
     for (const Work* work : works)
         keys.emplace_back(work->claim->project_id, work->claim->trigger_id);
-    const std::vector<Datum> row_ids =
-        pg::find_versions("qinglong", "trigger_schedules", "trigger_schedules_pkey", keys);
-    for (std::size_t i = 0; i < works.size(); ++i)
-        works[i]->row_id = row_ids[i];
-}
-
-// Those of the works that have a row, and the places of their rows.
-std::pair<std::vector<Work*>, pg::Value> with_rows(const std::vector<Work*>& works) {
-    std::vector<Work*> found;
-    std::vector<pg::Value> row_ids;
-    for (Work* work : works)
-        if (work->row_id != 0) {
-            found.push_back(work);
-            row_ids.emplace_back(work->row_id);
-        }
-    return {found, pg::array(row_ids, TIDOID)};
-}
-
-// An unlocked look at the rows: a claim of this very transaction is refused, because a claim that is not
-// committed fences nobody off.
-void inspect(const std::vector<Work*>& all) {
-    static pg::Statement statement = pg::statement<TIDARRAYOID>(R"(
-SELECT i.ord, s.xmin, s.claim_token, s.uncounted <> '{}'::int8multirange
-  FROM unnest($1) WITH ORDINALITY AS i (row_id, ord)
-  JOIN qinglong.trigger_schedules s ON s.ctid = i.row_id)");
-
-    const auto [works, row_ids] = with_rows(all);
-    const pg::Rows rows = pg::execute_finely(statement, {row_ids}, works.size());
-    for (std::uint64_t i = 0; i < rows.size(); ++i) {
-        const pg::Row row(rows, i);
-        Work& work = *works[static_cast<std::size_t>(row.bigint(0) - 1)];
-        if (row.null(2) || !pg::operator_equal(row.uuid(2), work.claim->claim_token))
+    const std::vector<pg::Version> versions =
+        pg::find_versions("qinglong", "trigger_schedules", "trigger_schedules_pkey", kScheduleColumns, keys);
+    for (std::size_t i = 0; i < works.size(); ++i) {
+        Work& work = *works[i];
+        work.row = versions[i];
+        const pg::Row& row = work.row.row;
+        if (work.row.row_id == 0 || row.null(claim_token) ||
+            !pg::operator_equal(row.uuid(claim_token), work.claim->claim_token))
             continue; // the lock will tell
-        if (TransactionIdIsCurrentTransactionId(DatumGetTransactionId(row.datum(1))))
+        if (TransactionIdIsCurrentTransactionId(work.row.writer))
             fail(work,
                  {ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, "claim must be committed first",
                   "The claim of trigger \"" + work.claim->trigger_id + "\" was taken in this transaction.",
                   "Commit the transaction that called ql_claim(), then admit the claim in the next one."});
-        work.has_uncounted = row.boolean(3);
+        work.has_uncounted = !pg::is_empty_multirange(row.datum(uncounted));
     }
 }
 
@@ -194,41 +197,34 @@ SELECT lower(r), upper(r)
     }
 }
 
-bool same_row(const ScheduleClaim& claim, const pg::Row& row) {
-    return row.string(1) == claim.project_id && row.string(2) == claim.trigger_id &&
-           row.integer(3) == claim.trigger_revision && row.maybe_bigint(4) == claim.next_fire_at_ms &&
-           row.bigint(5) == claim.state_version && row.maybe_string(6) == claim.claim_owner && !row.null(7) &&
-           pg::operator_equal(row.uuid(7), claim.claim_token) && row.bigint(8) == claim.claim_version &&
-           row.maybe_bigint(9) == claim.claim_expires_at_ms && row.bigint(10) == claim.claim_acquired_at_ms;
+bool same_row(const ScheduleClaim& claim, const pg::Version& version) {
+    const pg::Row& row = version.row;
+    return version.row_id != 0 && version.visible &&
+           row.integer(trigger_revision) == claim.trigger_revision &&
+           row.maybe_bigint(next_fire_at_ms) == claim.next_fire_at_ms &&
+           row.bigint(state_version) == claim.state_version &&
+           row.maybe_string(claim_owner) == claim.claim_owner && !row.null(claim_token) &&
+           pg::operator_equal(row.uuid(claim_token), claim.claim_token) &&
+           row.bigint(claim_version) == claim.claim_version &&
+           row.maybe_bigint(claim_expires_at_ms) == claim.claim_expires_at_ms &&
+           row.bigint(updated_at_ms) == claim.claim_acquired_at_ms;
 }
 
-// Locks in key order the rows that are as the claims say; one that is not, or is busy, is raced. Answers the
-// clock, read once the locks are held.
+// Locks in key order the rows that are as the claims say; one that is not, is busy, or has changed since it
+// was found, is raced. Answers the clock, read once the locks are held.
 std::int64_t lock_rows(Set set) {
-    static pg::Statement statement = pg::statement<TIDARRAYOID>(R"(
-SELECT i.ord, s.project_id, s.trigger_id, s.trigger_revision, s.next_fire_at_ms, s.state_version, s.claim_owner,
-       s.claim_token, s.claim_version, s.claim_expires_at_ms, s.updated_at_ms
-  FROM unnest($1) WITH ORDINALITY AS i (row_id, ord)
-  JOIN qinglong.trigger_schedules s ON s.ctid = i.row_id)");
-
-    const std::vector<Work*> all = undone(set);
-    const auto [works, row_ids] = with_rows(all);
-    const pg::Rows rows = pg::execute_finely(statement, {row_ids}, works.size());
     std::vector<Work*> matching;
-    std::vector<Datum> versions;
-    for (std::uint64_t i = 0; i < rows.size(); ++i) {
-        const pg::Row row(rows, i);
-        Work* const work = works[static_cast<std::size_t>(row.bigint(0) - 1)];
-        if (!same_row(*work->claim, row))
+    std::vector<Datum> row_ids;
+    const std::vector<Work*> all = undone(set);
+    for (Work* work : all) {
+        work->locked = false;
+        if (!same_row(*work->claim, work->row))
             continue;
         matching.push_back(work);
-        versions.push_back(work->row_id);
+        row_ids.push_back(work->row.row_id);
     }
-    const std::vector<std::size_t> locked =
-        pg::lock_versions(pg::table_oid("qinglong", "trigger_schedules"), versions, versions.size());
+    const std::vector<std::size_t> locked = pg::lock_versions(schedules(), row_ids, row_ids.size());
     const std::int64_t now = pg::clock_ms();
-    for (Work* work : all)
-        work->locked = false;
     for (const std::size_t index : locked)
         matching[index]->locked = now < matching[index]->claim->claim_expires_at_ms;
     for (Work* work : all)
@@ -353,7 +349,7 @@ UPDATE qinglong.trigger_schedules s
     std::vector<pg::Value> row_ids;
     std::vector<std::string> codes;
     for (Work* work : works) {
-        row_ids.emplace_back(work->row_id);
+        row_ids.emplace_back(work->row.row_id);
         codes.emplace_back(work->damage->code);
     }
     (void)pg::execute(statement, {pg::array(row_ids, TIDOID), pg::array(codes), pg::value(now)});
@@ -389,129 +385,121 @@ SELECT i.ord, r.id, a.id
     }
 }
 
-void write(pg::Statement& statement, std::initializer_list<pg::Value> values, std::size_t rows) {
-    (void)pg::execute(statement, values);
-    if (pg::affected_rows() != rows)
+void insert(const char* table, pg::Columns columns, const std::vector<pg::Value>& values) {
+    if (pg::insert_rows(pg::table_oid("qinglong", table), columns, values) != values.size() / columns.size())
         throw pg::SqlError{ERRCODE_INTERNAL_ERROR, "rows of an admission were not written"};
+}
+
+std::string created_payload(const Work& work, std::int64_t scheduled_for_ms) {
+    const ScheduleClaim& claim = *work.claim;
+    return R"({"status":"created","version":1,"execution_owner":"runtime","executor_type":"remote_worker",)"
+           R"("execution_revision_digest":")" +
+           work.execution_digest + R"(","trigger_revision":)" + std::to_string(claim.trigger_revision) +
+           R"(,"trigger_content_digest":")" + claim.trigger_content_digest + R"(","scheduled_for_ms":)" +
+           std::to_string(scheduled_for_ms) + "}";
 }
 
 // Writes Run, Attempt and both events. That a Run is already there is so rare that it is looked for only
 // after the unique index has said so; then may_exist is set.
 void write_runs(const std::vector<Work*>& works, std::int64_t now, bool may_exist) {
-    static pg::Statement insert_runs =
-        pg::statement<UUIDARRAYOID, TEXTARRAYOID, TEXTARRAYOID, TEXTARRAYOID, TEXTARRAYOID, TEXTARRAYOID,
-                      INT8ARRAYOID, TEXTARRAYOID, INT8OID>(R"(
-INSERT INTO qinglong.runs (id, project_id, task_id, task_revision, task_snapshot_ref, task_name, trigger_id,
-                           triggered_by, trigger_type, execution_origin, execution_owner, scheduled_for_ms, status,
-                           version, event_sequence, priority, idempotency_key, created_at_ms, queued_at_ms)
-SELECT i.id, i.project_id, i.task_id, i.task_revision, i.task_revision, i.task_name, i.trigger_id,
-       i.trigger_id, 'cron', 'scheduled_system', 'runtime', i.scheduled_for_ms, 'queued',
-       2, 2, 0, i.idempotency_key, $9, $9
-  FROM unnest($1, $2, $3, $4, $5, $6, $7, $8)
-       AS i (id, project_id, task_id, task_revision, task_name, trigger_id, scheduled_for_ms, idempotency_key))");
-    static pg::Statement insert_attempts = pg::statement<UUIDARRAYOID, UUIDARRAYOID, INT8OID>(R"(
-INSERT INTO qinglong.run_attempts (id, run_id, attempt, status, executor_type, callback_sequence, created_at_ms)
-SELECT i.id, i.run_id, 1, 'claimed', 'remote_worker', 0, $3
-  FROM unnest($1, $2) AS i (id, run_id))");
-    static pg::Statement insert_events =
-        pg::statement<UUIDARRAYOID, UUIDARRAYOID, UUIDARRAYOID, UUIDARRAYOID, TEXTARRAYOID, TEXTARRAYOID,
-                      INT4ARRAYOID, TEXTARRAYOID, INT8ARRAYOID, INT8OID>(R"(
-INSERT INTO qinglong.run_events (id, run_id, sequence, type, dedupe_key, actor_type, actor_id, attempt_id, payload,
-                                 created_at_ms)
-SELECT v.id, i.run_id, v.sequence, v.type, v.dedupe_prefix || i.idempotency_key, 'scheduler', 'cluster',
-       v.attempt_id, v.payload, $10
-  FROM unnest($1, $2, $3, $4, $5, $6, $7, $8, $9)
-       AS i (run_id, attempt_id, created_id, queued_id, idempotency_key, execution_digest, trigger_revision,
-             trigger_digest, scheduled_for_ms),
-       LATERAL (VALUES
-           (i.created_id, 1, 'run.created', 'cluster-schedule-created:', NULL::uuid,
-            jsonb_build_object('status', 'created', 'version', 1, 'execution_owner', 'runtime',
-                               'executor_type', 'remote_worker', 'execution_revision_digest', i.execution_digest,
-                               'trigger_revision', i.trigger_revision, 'trigger_content_digest', i.trigger_digest,
-                               'scheduled_for_ms', i.scheduled_for_ms)),
-           (i.queued_id, 2, 'run.queued', 'cluster-schedule-queued:', i.attempt_id,
-            jsonb_build_object('from_status', 'created', 'to_status', 'queued', 'version', 2))
-       ) AS v (id, sequence, type, dedupe_prefix, attempt_id, payload))");
+    static constexpr const char* kRun[] = {"id",
+                                           "project_id",
+                                           "task_id",
+                                           "task_revision",
+                                           "task_snapshot_ref",
+                                           "task_name",
+                                           "trigger_id",
+                                           "triggered_by",
+                                           "trigger_type",
+                                           "execution_origin",
+                                           "execution_owner",
+                                           "scheduled_for_ms",
+                                           "status",
+                                           "version",
+                                           "event_sequence",
+                                           "priority",
+                                           "idempotency_key",
+                                           "created_at_ms",
+                                           "queued_at_ms"};
+    static constexpr const char* kAttempt[] = {
+        "id", "run_id", "attempt", "status", "executor_type", "callback_sequence", "created_at_ms"};
+    static constexpr const char* kEvent[] = {"id",         "run_id",       "sequence", "type",
+                                             "dedupe_key", "actor_type",   "actor_id", "attempt_id",
+                                             "payload",    "created_at_ms"};
 
     if (may_exist)
         find_existing(works);
-    std::vector<pg_uuid_t> run_ids, attempt_ids, created_ids, queued_ids;
-    std::vector<std::string> projects, tasks, references, names, triggers, keys, plan_digests,
-        trigger_digests;
-    std::vector<std::int32_t> revisions;
-    std::vector<std::int64_t> instants;
+    const auto text = [](std::string_view s) { return pg::value(s); };
+    const auto number = [](std::int32_t n) { return pg::value(n); };
+    const pg::Value at = pg::value(now);
+    const pg::Value cron = text("cron"), origin = text("scheduled_system"), owner = text("runtime"),
+                    queued = text("queued"), claimed = text("claimed"), remote_worker = text("remote_worker"),
+                    created_type = text("run.created"), queued_type = text("run.queued"),
+                    scheduler = text("scheduler"), cluster = text("cluster");
+    const pg::Value queued_payload =
+        pg::jsonb_value(R"({"from_status":"created","to_status":"queued","version":2})");
+    std::vector<pg::Value> runs, attempts, events;
+    const auto add = [](std::vector<pg::Value>& rows, std::initializer_list<pg::Value> row) {
+        rows.insert(rows.end(), row);
+    };
     for (const Work* work : works) {
         if (work->existed)
             continue;
         const ScheduleClaim& claim = *work->claim;
-        run_ids.push_back(pg::new_uuid_v7());
-        attempt_ids.push_back(pg::new_uuid_v7());
-        created_ids.push_back(pg::new_uuid_v7());
-        queued_ids.push_back(pg::new_uuid_v7());
-        work->result->run_id = run_ids.back();
-        work->result->attempt_id = attempt_ids.back();
-        projects.push_back(claim.project_id);
-        tasks.push_back(claim.task_id);
-        references.push_back(work->task_reference);
-        names.push_back(work->task_name);
-        triggers.push_back(claim.trigger_id);
-        instants.push_back(*work->decision.scheduled_for_ms);
-        keys.push_back(idempotency_key(claim, instants.back()));
-        plan_digests.push_back(work->execution_digest);
-        trigger_digests.push_back(claim.trigger_content_digest);
-        revisions.push_back(claim.trigger_revision);
+        const std::int64_t scheduled_for_ms = *work->decision.scheduled_for_ms;
+        const std::string key = idempotency_key(claim, scheduled_for_ms);
+        work->result->run_id = pg::new_uuid_v7();
+        work->result->attempt_id = pg::new_uuid_v7();
+        const pg::Value run = pg::value(*work->result->run_id);
+        const pg::Value attempt = pg::value(*work->result->attempt_id);
+        const pg::Value reference = pg::value(work->task_reference);
+        const pg::Value trigger = pg::value(claim.trigger_id);
+        add(runs,
+            {run, pg::value(claim.project_id), pg::value(claim.task_id), reference, reference,
+             pg::value(work->task_name), trigger, trigger, cron, origin, owner, pg::value(scheduled_for_ms),
+             queued, number(2), number(2), number(0), pg::value(key), at, at});
+        add(attempts, {attempt, run, number(1), claimed, remote_worker, number(0), at});
+        add(events, {pg::value(pg::new_uuid_v7()), run, number(1), created_type,
+                     text("cluster-schedule-created:" + key), scheduler, cluster, pg::Value(),
+                     pg::jsonb_value(created_payload(*work, scheduled_for_ms)), at});
+        add(events,
+            {pg::value(pg::new_uuid_v7()), run, number(2), queued_type,
+             text("cluster-schedule-queued:" + key), scheduler, cluster, attempt, queued_payload, at});
     }
-    const std::size_t count = run_ids.size();
-    if (count == 0)
+    if (runs.empty())
         return;
-    const pg::Value runs = pg::array(run_ids);
-    const pg::Value attempts = pg::array(attempt_ids);
-    const pg::Value run_keys = pg::array(keys);
-    const pg::Value times = pg::array(instants);
-    write(insert_runs,
-          {runs, pg::array(projects), pg::array(tasks), pg::array(references), pg::array(names),
-           pg::array(triggers), times, run_keys, pg::value(now)},
-          count);
-    write(insert_attempts, {attempts, runs, pg::value(now)}, count);
-    write(insert_events,
-          {runs, attempts, pg::array(created_ids), pg::array(queued_ids), run_keys, pg::array(plan_digests),
-           pg::array(revisions), pg::array(trigger_digests), times, pg::value(now)},
-          2 * count);
+    insert("runs", kRun, runs);
+    insert("run_attempts", kAttempt, attempts);
+    insert("run_events", kEvent, events);
 }
 
 // Moves the cursors, counts, and clears the claims.
 void move_cursors(const std::vector<Work*>& works, std::int64_t now) {
-    static pg::Statement statement = pg::statement<TIDARRAYOID, INT8ARRAYOID, INT8ARRAYOID, INT8ARRAYOID,
-                                                   INT8ARRAYOID, INT8ARRAYOID, INT8OID>(R"(
-UPDATE qinglong.trigger_schedules s
-   SET next_fire_at_ms = i.next_fire_at_ms, finished = i.next_fire_at_ms IS NULL,
-       last_scheduled_at_ms = COALESCE(i.last_scheduled_at_ms, s.last_scheduled_at_ms),
-       admitted_total = s.admitted_total + i.admitted, skipped_total = s.skipped_total + i.skipped,
-       coalesced_total = s.coalesced_total + i.coalesced, uncounted = '{}',
-       fault_code = NULL, fault_count = 0, retry_at_ms = NULL,
-       claim_owner = NULL, claim_token = NULL, claim_expires_at_ms = NULL,
-       state_version = s.state_version + 1, updated_at_ms = $7
-  FROM unnest($1, $2, $3, $4, $5, $6)
-       AS i (row_id, next_fire_at_ms, last_scheduled_at_ms, admitted, skipped, coalesced)
- WHERE s.ctid = i.row_id)");
-    std::vector<pg::Value> row_ids, nexts, lasts;
-    std::vector<std::int64_t> admitted, skipped, coalesced;
+    static constexpr const char* kColumns[] = {
+        "next_fire_at_ms", "finished",    "last_scheduled_at_ms", "admitted_total", "skipped_total",
+        "coalesced_total", "uncounted",   "fault_code",           "fault_count",    "retry_at_ms",
+        "claim_owner",     "claim_token", "claim_expires_at_ms",  "state_version",  "updated_at_ms"};
+    const pg::Value no_spans = pg::empty_multirange(INT8MULTIRANGEOID);
+    const pg::Value null;
+    std::vector<Datum> row_ids;
+    std::vector<pg::Value> values;
     for (const Work* work : works) {
+        const pg::Row& row = work->row.row;
         const bool admits = work->decision.disposition == core::Disposition::admit && !work->existed;
-        row_ids.emplace_back(work->row_id);
-        nexts.push_back(pg::value(work->decision.next_fire_at_ms));
-        lasts.push_back(admits ? pg::value(*work->decision.scheduled_for_ms) : pg::Value());
-        admitted.push_back(admits ? 1 : 0);
-        skipped.push_back(static_cast<std::int64_t>(work->passed.skipped));
-        coalesced.push_back(static_cast<std::int64_t>(work->passed.coalesced));
+        const auto plus = [&](int column, std::uint64_t more) {
+            return pg::value(row.bigint(column) + static_cast<std::int64_t>(more));
+        };
+        row_ids.push_back(work->row.row_id);
+        values.insert(
+            values.end(),
+            {pg::value(work->decision.next_fire_at_ms),
+             pg::value(!work->decision.next_fire_at_ms.has_value()),
+             pg::value(admits ? work->decision.scheduled_for_ms : row.maybe_bigint(last_scheduled_at_ms)),
+             plus(admitted_total, admits ? 1 : 0), plus(skipped_total, work->passed.skipped),
+             plus(coalesced_total, work->passed.coalesced), no_spans, null, pg::value(std::int32_t{0}), null,
+             null, null, null, plus(state_version, 1), pg::value(now)});
     }
-    (void)pg::execute_finely(statement,
-                             {pg::array(row_ids, TIDOID), pg::array(nexts, INT8OID),
-                              pg::array(lasts, INT8OID), pg::array(admitted), pg::array(skipped),
-                              pg::array(coalesced), pg::value(now)},
-                             works.size());
-    if (pg::affected_rows() != works.size())
-        throw pg::SqlError{ERRCODE_INTERNAL_ERROR, "a locked schedule row could not be updated"};
+    pg::update_rows(schedules(), kColumns, row_ids, values);
 }
 
 // The fenced part: lock, look at the clock, compare, write. All or nothing for the set. Where a Run may be
@@ -631,7 +619,6 @@ std::vector<Admission> admit_claims(const std::vector<ScheduleClaim>& claims, st
             finish(*order[i], Status::raced);
 
     find_rows(undone(order));
-    inspect(undone(order));
     for (Work* work : undone(order))
         prepare(*work, grace_ms, given);
     admit_or_split(order, false);

@@ -1,6 +1,6 @@
 #include "qinglong_sched/store/claim.hpp"
 
-#include "qinglong_sched/pg/row_version.hpp"
+#include "qinglong_sched/pg/row_writer.hpp"
 #include "qinglong_sched/store/trigger_spec.hpp"
 
 #include <algorithm>
@@ -10,13 +10,21 @@ namespace qinglong::store {
 
 namespace {
 
-// Rows that were due and are now locked.
-struct Locked {
-    std::vector<pg::Value> row_ids;
-    std::vector<std::string> projects;
-    std::vector<std::string> triggers;
-    std::vector<std::int32_t> revisions;
+// A row that was due and is now locked.
+struct Due {
+    Datum row_id;
+    std::string project_id;
+    std::string trigger_id;
+    std::int32_t trigger_revision;
+    std::int64_t due_ms; // by the index
+    std::optional<std::int64_t> next_fire_at_ms;
+    std::int64_t claim_version;
+    std::int64_t state_version;
 };
+
+Oid schedules() {
+    return pg::table_oid("qinglong", "trigger_schedules");
+}
 
 // How far the due rows have been read.
 struct Place {
@@ -28,11 +36,12 @@ struct Place {
 
 // Reads due rows on from a place, in the order of the index and in portions, and locks them until there are
 // enough.
-Locked lock_due(std::int64_t now, std::size_t most, Place& place) {
+std::vector<Due> lock_due(std::int64_t now, std::size_t most, Place& place) {
     // The clock arrives as a parameter: as a sub-select it would cost the planner its index.
     static pg::Statement statement = pg::statement<INT8OID, INT8OID, INT8OID, TEXTOID, TEXTOID>(R"(
 SELECT s.ctid, s.project_id, s.trigger_id, s.trigger_revision,
-       COALESCE(s.next_fire_at_ms + s.due_delay_ms, (-1)::bigint)
+       COALESCE(s.next_fire_at_ms + s.due_delay_ms, (-1)::bigint),
+       s.next_fire_at_ms, s.claim_version, s.state_version
   FROM qinglong.trigger_schedules s
  WHERE s.schedulable
    AND COALESCE(s.next_fire_at_ms + s.due_delay_ms, (-1)::bigint) <= $1
@@ -45,8 +54,7 @@ SELECT s.ctid, s.project_id, s.trigger_id, s.trigger_revision,
     constexpr std::size_t kLeastPortion = 16; // of which others may hold some
     constexpr std::size_t kMostPortion = 1024;
 
-    Locked locked;
-    const Oid table = pg::table_oid("qinglong", "trigger_schedules");
+    std::vector<Due> locked;
     for (std::size_t portion = std::max(most, kLeastPortion);;
          portion = std::min(2 * portion, kMostPortion)) {
         const pg::Rows rows = pg::execute(
@@ -59,15 +67,13 @@ SELECT s.ctid, s.project_id, s.trigger_id, s.trigger_revision,
             row_ids.push_back(due_rows.back().datum(0));
         }
         const std::vector<std::size_t> indexes =
-            pg::lock_versions(table, row_ids, most - locked.row_ids.size());
+            pg::lock_versions(schedules(), row_ids, most - locked.size());
         for (const std::size_t index : indexes) {
             const pg::Row& row = due_rows[index];
-            locked.row_ids.emplace_back(row.datum(0));
-            locked.projects.push_back(row.string(1));
-            locked.triggers.push_back(row.string(2));
-            locked.revisions.push_back(row.integer(3));
+            locked.push_back({row.datum(0), row.string(1), row.string(2), row.integer(3), row.bigint(4),
+                              row.maybe_bigint(5), row.bigint(6), row.bigint(7)});
         }
-        const bool enough = locked.row_ids.size() == most;
+        const bool enough = locked.size() == most;
         place.at_end = !enough && rows.size() < portion;
         if (place.at_end)
             return locked;
@@ -86,81 +92,74 @@ std::vector<ScheduleClaim> claim_due(const std::string& owner, const pg_uuid_t& 
                                      int max_claims) {
     // The joins are the authority for the rows that were locked. A row is claimed even if its spec is
     // damaged, so that an admission can quarantine it.
-    static pg::Statement statement = pg::statement<TIDARRAYOID, TEXTARRAYOID, TEXTARRAYOID, INT4ARRAYOID,
-                                                   INT8OID, TEXTOID, UUIDOID, INT8OID>(R"(
-WITH eligible AS MATERIALIZED (
-    SELECT i.row_id, r.content_digest, r.created_at_ms, r.task_id, r.task_revision, r.task_content_digest,
-           r.spec_json
-      FROM unnest($1, $2, $3, $4) AS i (row_id, project_id, trigger_id, trigger_revision)
-      JOIN qinglong.triggers t
-        ON t.project_id = i.project_id AND t.trigger_id = i.trigger_id AND t.current_revision = i.trigger_revision
-      JOIN qinglong.trigger_revisions r
-        ON r.project_id = i.project_id AND r.trigger_id = i.trigger_id AND r.revision = i.trigger_revision
-      JOIN qinglong.task_definition_revisions v
-        ON v.project_id = i.project_id AND v.task_id = r.task_id AND v.revision = r.task_revision
-      JOIN qinglong.task_definitions h
-        ON h.project_id = i.project_id AND h.task_id = r.task_id AND h.current_revision = r.task_revision
-      JOIN qinglong.projects p ON p.id = i.project_id
-     WHERE r.enabled AND p.status = 'active' AND v.content_digest = r.task_content_digest
-)
-UPDATE qinglong.trigger_schedules s
-   SET claim_owner = $6, claim_token = $7, claim_version = s.claim_version + 1, claim_expires_at_ms = $5 + $8,
-       state_version = s.state_version + 1, updated_at_ms = $5
-  FROM eligible e
- WHERE s.ctid = e.row_id
-RETURNING s.project_id, s.trigger_id, s.trigger_revision, e.content_digest, e.created_at_ms, e.task_id,
-          e.task_revision, e.task_content_digest,
-          s.state_version, s.next_fire_at_ms, s.claim_version, s.updated_at_ms, s.claim_expires_at_ms, e.spec_json,
-          COALESCE(s.next_fire_at_ms + s.due_delay_ms, (-1)::bigint))");
+    static pg::Statement statement = pg::statement<TEXTARRAYOID, TEXTARRAYOID, INT4ARRAYOID>(R"(
+SELECT i.ord, r.content_digest, r.created_at_ms, r.task_id, r.task_revision, r.task_content_digest, r.spec_json
+  FROM unnest($1, $2, $3) WITH ORDINALITY AS i (project_id, trigger_id, trigger_revision, ord)
+  JOIN qinglong.triggers t
+    ON t.project_id = i.project_id AND t.trigger_id = i.trigger_id AND t.current_revision = i.trigger_revision
+  JOIN qinglong.trigger_revisions r
+    ON r.project_id = i.project_id AND r.trigger_id = i.trigger_id AND r.revision = i.trigger_revision
+  JOIN qinglong.task_definition_revisions v
+    ON v.project_id = i.project_id AND v.task_id = r.task_id AND v.revision = r.task_revision
+  JOIN qinglong.task_definitions h
+    ON h.project_id = i.project_id AND h.task_id = r.task_id AND h.current_revision = r.task_revision
+  JOIN qinglong.projects p ON p.id = i.project_id
+ WHERE r.enabled AND p.status = 'active' AND v.content_digest = r.task_content_digest
+ ORDER BY i.ord)");
+    static constexpr const char* kColumns[] = {"claim_owner",         "claim_token",   "claim_version",
+                                               "claim_expires_at_ms", "state_version", "updated_at_ms"};
 
     const std::int64_t now = pg::clock_ms();
     const auto most = static_cast<std::size_t>(max_claims);
-    std::vector<std::pair<std::int64_t, ScheduleClaim>> found;
+    std::vector<ScheduleClaim> claims;
     // A row that is due by its hint but not eligible costs its own place only: the next ones follow.
-    for (Place place; found.size() < most && !place.at_end;) {
-        const Locked locked = lock_due(now, most - found.size(), place);
-        if (locked.row_ids.empty())
+    for (Place place; claims.size() < most && !place.at_end;) {
+        const std::vector<Due> due = lock_due(now, most - claims.size(), place);
+        if (due.empty())
             break;
+        std::vector<std::string> projects, triggers;
+        std::vector<std::int32_t> revisions;
+        for (const Due& row : due) {
+            projects.push_back(row.project_id);
+            triggers.push_back(row.trigger_id);
+            revisions.push_back(row.trigger_revision);
+        }
         const pg::Rows rows =
-            pg::execute(statement, {pg::array(locked.row_ids, TIDOID), pg::array(locked.projects),
-                                    pg::array(locked.triggers), pg::array(locked.revisions), pg::value(now),
-                                    pg::value(owner), pg::value(token), pg::value(lease_ms)});
+            pg::execute(statement, {pg::array(projects), pg::array(triggers), pg::array(revisions)});
+        std::vector<Datum> row_ids;
+        std::vector<pg::Value> values;
         for (std::uint64_t i = 0; i < rows.size(); ++i) {
             const pg::Row row(rows, i);
+            const Due& found = due[static_cast<std::size_t>(row.bigint(0) - 1)];
             ScheduleClaim claim;
-            claim.project_id = row.string(0);
-            claim.trigger_id = row.string(1);
-            claim.trigger_revision = row.integer(2);
-            claim.trigger_content_digest = row.string(3);
-            claim.trigger_updated_at_ms = row.bigint(4);
-            claim.task_id = row.string(5);
-            claim.task_revision = row.integer(6);
-            claim.task_content_digest = row.string(7);
-            claim.state_version = row.bigint(8);
-            claim.next_fire_at_ms = row.maybe_bigint(9);
+            claim.project_id = found.project_id;
+            claim.trigger_id = found.trigger_id;
+            claim.trigger_revision = found.trigger_revision;
+            claim.trigger_content_digest = row.string(1);
+            claim.trigger_updated_at_ms = row.bigint(2);
+            claim.task_id = row.string(3);
+            claim.task_revision = row.integer(4);
+            claim.task_content_digest = row.string(5);
+            claim.state_version = found.state_version + 1;
+            claim.next_fire_at_ms = found.next_fire_at_ms;
             claim.claim_owner = owner;
             claim.claim_token = token;
-            claim.claim_version = row.bigint(10);
-            claim.claim_acquired_at_ms = row.bigint(11);
-            claim.claim_expires_at_ms = row.bigint(12);
-            claim.spec = row.bytes(13);
-            SpecReadings readings = read_spec_readings(parse_stored_spec(pg::json_text(row.datum(13))));
+            claim.claim_version = found.claim_version + 1;
+            claim.claim_acquired_at_ms = now;
+            claim.claim_expires_at_ms = now + lease_ms;
+            claim.spec = row.bytes(6);
+            SpecReadings readings = read_spec_readings(parse_stored_spec(pg::json_text(row.datum(6))));
             claim.expression = std::move(readings.expression);
             claim.timezone = std::move(readings.timezone);
             claim.misfire_policy = std::move(readings.misfire_policy);
-            found.emplace_back(row.bigint(14), std::move(claim));
+            row_ids.push_back(found.row_id);
+            values.insert(values.end(), {pg::value(claim.claim_owner), pg::value(token),
+                                         pg::value(claim.claim_version), pg::value(claim.claim_expires_at_ms),
+                                         pg::value(claim.state_version), pg::value(now)});
+            claims.push_back(std::move(claim));
         }
+        pg::update_rows(schedules(), kColumns, row_ids, values);
     }
-    // RETURNING promises no order.
-    const auto key = [](const auto& entry) {
-        return std::tuple(entry.first, std::string_view(entry.second.project_id),
-                          std::string_view(entry.second.trigger_id));
-    };
-    std::sort(found.begin(), found.end(), [&](const auto& a, const auto& b) { return key(a) < key(b); });
-    std::vector<ScheduleClaim> claims;
-    claims.reserve(found.size());
-    for (auto& entry : found)
-        claims.push_back(std::move(entry.second));
     return claims;
 }
 

@@ -59,15 +59,15 @@ SELECT status, trigger_revision FROM ql_schedule('moved', '0 9 1 1 *', 'true', '
 CALL ql_schedule_once('test') \gset
 SELECT to_char(next_fire_at AT TIME ZONE 'America/New_York', 'MM-DD HH24:MI') AS local FROM schedules;
 
--- An instant that was admitted is never admitted again, whichever zone it is then read in: the last minute is admitted
--- in one zone, then asked for again in another.
-SELECT status, trigger_revision FROM ql_schedule('again', '* * * * *', 'true', 'UTC', 'fire_once');
+-- An instant that was admitted is never admitted again, whichever zone it is then read in: the last one is admitted
+-- in one zone, then asked for again in another that is twelve hours away.
+SELECT status, trigger_revision FROM ql_schedule('again', '0 */12 * * *', 'true', 'UTC', 'fire_once');
 CALL ql_schedule_once('test') \gset
-UPDATE trigger_schedules SET next_fire_at_ms = next_fire_at_ms - 3600000 WHERE trigger_id = 'again'
+UPDATE trigger_schedules SET next_fire_at_ms = next_fire_at_ms - 43200000 WHERE trigger_id = 'again'
 RETURNING next_fire_at_ms AS first_ms \gset
 CALL ql_schedule_once('test') \gset
 SELECT count(*), min(scheduled_for_ms) = :first_ms AS the_first FROM runs;
-SELECT status, trigger_revision FROM ql_schedule('again', '* * * * *', 'true', 'Asia/Kathmandu', 'fire_once');
+SELECT status, trigger_revision FROM ql_schedule('again', '0 */12 * * *', 'true', 'Pacific/Wallis', 'fire_once');
 CALL ql_schedule_once('test') \gset
 UPDATE trigger_schedules SET next_fire_at_ms = :first_ms WHERE trigger_id = 'again';
 CREATE TEMP TABLE claims AS SELECT c FROM ql_claim('test', max_claims => 5) c;

@@ -46,6 +46,48 @@ inline IndexScanDesc begin_index_scan(Relation table, Relation index, Snapshot s
 #endif
 }
 
+// Makes a table the first and only one of an executor's state, with the columns that are written.
+inline void init_range_table(EState* state, Relation table, AclMode right, Bitmapset* written) {
+    RangeTblEntry* const entry = makeNode(RangeTblEntry);
+    entry->rtekind = RTE_RELATION;
+    entry->relid = RelationGetRelid(table);
+    entry->relkind = table->rd_rel->relkind;
+    entry->rellockmode = RowExclusiveLock;
+#if PG_VERSION_NUM >= 160000
+    List* permissions = NIL;
+    RTEPermissionInfo* const columns = addRTEPermissionInfo(&permissions, entry);
+#else
+    RangeTblEntry* const columns = entry;
+#endif
+    if (right == ACL_UPDATE)
+        columns->updatedCols = written;
+    else
+        columns->insertedCols = written;
+#if PG_VERSION_NUM >= 180000
+    ExecInitRangeTable(state, list_make1(entry), permissions, bms_make_singleton(1));
+#elif PG_VERSION_NUM >= 160000
+    ExecInitRangeTable(state, list_make1(entry), permissions);
+#else
+    ExecInitRangeTable(state, list_make1(entry));
+#endif
+}
+
+inline List* insert_index_tuples(ResultRelInfo* table, TupleTableSlot* slot, EState* state) {
+#if PG_VERSION_NUM >= 160000
+    return ExecInsertIndexTuples(table, slot, state, false, false, nullptr, NIL, false);
+#else
+    return ExecInsertIndexTuples(table, slot, state, false, false, nullptr, NIL);
+#endif
+}
+
+inline void init_recheck(EPQState* recheck, EState* state) {
+#if PG_VERSION_NUM >= 160000
+    EvalPlanQualInit(recheck, state, nullptr, NIL, -1, NIL);
+#else
+    EvalPlanQualInit(recheck, state, nullptr, NIL, -1);
+#endif
+}
+
 // The server's own have_createdb_privilege() came with a minor release of 15.
 inline bool may_create_databases() {
     HeapTuple const role = SearchSysCache1(AUTHOID, ObjectIdGetDatum(GetUserId()));

@@ -33,6 +33,9 @@ Value array(const std::vector<bool>& items);
 Value array(const std::vector<pg_uuid_t>& items);
 Value array(const std::vector<Value>& items, Oid type);
 
+Value empty_multirange(Oid type);
+bool is_empty_multirange(Datum multirange);
+
 std::string to_string(Datum text);        // of a text-like datum
 std::string json_text(Datum jsonb);       // jsonb's text form
 Value jsonb_value(std::string_view text); // parses; the text is known to be JSON

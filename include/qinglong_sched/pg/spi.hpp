@@ -47,7 +47,9 @@ class Rows {
 // One row, deformed once; columns count from 0.
 class Row {
   public:
+    Row() = default;
     Row(const Rows& rows, std::uint64_t index);
+    Row(Datum* values, bool* nulls) : values_(values), nulls_(nulls) {}
     bool null(int column) const { return nulls_[column]; }
     Datum datum(int column) const { return values_[column]; }
     bool boolean(int column) const { return DatumGetBool(values_[column]); }
@@ -63,8 +65,8 @@ class Row {
     std::string bytes(int column) const;
 
   private:
-    Datum* values_;
-    bool* nulls_;
+    Datum* values_ = nullptr;
+    bool* nulls_ = nullptr;
 };
 
 int begin_spi(bool nonatomic);
@@ -100,10 +102,6 @@ inline Rows execute(Statement& statement, std::initializer_list<Value> values) {
 }
 // The same with the newest snapshot in every isolation level, for sweeps that must not miss a committed row.
 Rows execute_latest(Statement& statement, std::initializer_list<Value> values);
-// The same for few rows that neighbours in the same pages are being written to: a serializable transaction
-// keeps its predicate locks on the rows, instead of on their pages from the third row on, where they would
-// conflict.
-Rows execute_finely(Statement& statement, std::initializer_list<Value> values, std::size_t rows);
 // Lets a serializable transaction hold these tables with one predicate lock each, instead of taking one for
 // each row and page that it is about to read: for tables that are read much and written seldom.
 void read_as_whole(const char* schema, std::initializer_list<const char*> tables);
