@@ -151,11 +151,12 @@ class Workers:
 
     def __init__(self, database, max_claims=16, workers=2):
         self.database, self.max_claims, self.workers = database, max_claims, workers
+        self.watch = psycopg.connect(dbname=database.name, autocommit=True)  # a new session each time would cost more than it sees
         self.cpu_us = None  # of an admission, once rate() has measured
 
     def list(self):
-        return admin("postgres", "SELECT pid, wait_event_type FROM pg_stat_activity"
-                     " WHERE backend_type LIKE 'qinglong_sched%%' AND datname = %s", self.database.name)
+        return self.watch.execute("SELECT pid, wait_event_type FROM pg_stat_activity WHERE datname = current_database()"
+                                  " AND backend_type LIKE 'qinglong_sched%'").fetchall()
 
     def pids(self):
         return [pid for pid, _ in self.list()]
@@ -175,6 +176,10 @@ class Workers:
         self.database.sql("SELECT qinglong.ql_release_hold()")
 
     def __exit__(self, *_):
+        self.stop()
+        self.watch.close()
+
+    def stop(self):
         configure(qinglong_sched__enabled="off")
         wait_for(lambda: not self.list(), "the end of the background workers")
         self.database.sql("SELECT qinglong.ql_release_hold()")
@@ -183,15 +188,15 @@ class Workers:
         """Admissions per second from the release on, until nothing is due or for some seconds."""
         before = {pid: cpu_ns(pid) for pid in self.pids()}
         self.release()
-        wait_for(lambda: self.database.value("SELECT EXISTS (SELECT FROM qinglong.runs)"), "the first Run")
+        wait_for(lambda: self.watch.execute("SELECT EXISTS (SELECT FROM qinglong.runs)").fetchone()[0], "the first Run")
         started = time.monotonic()
         calm = 0  # asleep twice in a row: not just between two cycles
         while calm < 2 and time.monotonic() - started < seconds:
-            time.sleep(0.05)
+            time.sleep(0.1)
             calm = calm + 1 if self.asleep() else 0
         cpu = sum(cpu_ns(pid) - ns for pid, ns in before.items())
         self.cpu_us = cpu / 1000 / self.database.runs()
-        self.__exit__()
+        self.stop()
         rows = self.database.sql("SELECT count(*), max(created_at_ms) - min(created_at_ms),"
                                  " count(*) FILTER (WHERE created_at_ms = first) FROM qinglong.runs,"
                                  " (SELECT min(created_at_ms) AS first FROM qinglong.runs) f")

@@ -137,7 +137,7 @@ CREATE TABLE qinglong.trigger_schedules (
     finished            boolean NOT NULL DEFAULT false,
     last_scheduled_at_ms bigint,
     state_version       bigint NOT NULL DEFAULT 0,
-    claim_owner         varchar(128) COLLATE "C" CHECK (claim_owner ~ '^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$'),
+    claim_owner         varchar(128) COLLATE "C" CHECK (claim_owner ~ '^[A-Za-z0-9][A-Za-z0-9._:-]*$'),
     claim_token         uuid,
     claim_version       bigint NOT NULL DEFAULT 0,
     claim_expires_at_ms bigint,

@@ -4,13 +4,12 @@ namespace qinglong::pg {
 
 namespace {
 
-Row copy_columns(Relation table, TupleTableSlot* slot, Columns columns) {
-    auto* const values = static_cast<Datum*>(palloc(sizeof(Datum) * columns.size()));
-    auto* const nulls = static_cast<bool*>(palloc(sizeof(bool) * columns.size()));
-    for (std::size_t i = 0; i < columns.size(); ++i) {
-        const AttrNumber number = column_number(table, columns[i]);
-        const Form_pg_attribute attribute = TupleDescAttr(RelationGetDescr(table), number - 1);
-        values[i] = slot_getattr(slot, number, &nulls[i]);
+Row copy_columns(TupleTableSlot* slot, const AttrNumber* numbers, std::size_t count) {
+    auto* const values = static_cast<Datum*>(palloc(sizeof(Datum) * count));
+    auto* const nulls = static_cast<bool*>(palloc(sizeof(bool) * count));
+    for (std::size_t i = 0; i < count; ++i) {
+        const Form_pg_attribute attribute = TupleDescAttr(slot->tts_tupleDescriptor, numbers[i] - 1);
+        values[i] = slot_getattr(slot, numbers[i], &nulls[i]);
         if (!nulls[i])
             values[i] = datumCopy(values[i], attribute->attbyval, attribute->attlen);
     }
@@ -19,13 +18,28 @@ Row copy_columns(Relation table, TupleTableSlot* slot, Columns columns) {
 
 } // namespace
 
-AttrNumber column_number(Relation table, const char* name) {
-    const AttrNumber number = get_attnum(RelationGetRelid(table), name);
-    if (number == InvalidAttrNumber)
-        ereport(ERROR,
-                (errcode(ERRCODE_UNDEFINED_COLUMN), errmsg("column \"%s\" of relation \"%s\" does not exist",
-                                                           name, RelationGetRelationName(table))));
-    return number;
+void check_access(Relation table, AclMode right) {
+    const Oid oid = RelationGetRelid(table);
+    const AclResult allowed = pg_class_aclcheck(oid, GetUserId(), right);
+    if (allowed != ACLCHECK_OK)
+        aclcheck_error(allowed, OBJECT_TABLE, RelationGetRelationName(table));
+    if (check_enable_rls(oid, InvalidOid, false) == RLS_ENABLED)
+        ereport(ERROR, (errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+                        errmsg("user \"%s\" cannot schedule with row-level security enabled on table \"%s\"",
+                               GetUserNameFromId(GetUserId(), true), RelationGetRelationName(table)),
+                        errhint("Disable row-level security on the table.")));
+}
+
+AttrNumber* column_numbers(Relation table, Columns columns) {
+    auto* const numbers = static_cast<AttrNumber*>(palloc(sizeof(AttrNumber) * columns.size()));
+    for (std::size_t i = 0; i < columns.size(); ++i) {
+        numbers[i] = get_attnum(RelationGetRelid(table), columns[i]);
+        if (numbers[i] == InvalidAttrNumber)
+            ereport(ERROR, (errcode(ERRCODE_UNDEFINED_COLUMN),
+                            errmsg("column \"%s\" of relation \"%s\" does not exist", columns[i],
+                                   RelationGetRelationName(table))));
+    }
+    return numbers;
 }
 
 Oid table_oid(const char* schema, const char* name) {
@@ -38,38 +52,36 @@ Oid table_oid(const char* schema, const char* name) {
     });
 }
 
-std::vector<Version> find_versions(const char* schema, const char* table, const char* index, Columns columns,
-                                   const std::vector<std::pair<std::string_view, std::string_view>>& keys) {
-    const Oid table_id = table_oid(schema, table);
-    const Oid index_id = table_oid(schema, index);
-    std::vector<Version> versions(keys.size());
+std::vector<Version> find_rows(Find what, Oid table, Oid index, Columns columns, std::size_t key_columns,
+                               std::span<const Value> keys) {
+    std::vector<Version> versions(keys.size() / key_columns);
     pgcall([&] {
-        const AclResult allowed = pg_class_aclcheck(table_id, GetUserId(), ACL_SELECT);
-        if (allowed != ACLCHECK_OK)
-            aclcheck_error(allowed, OBJECT_TABLE, get_rel_name(table_id));
-        Relation const heap = table_open(table_id, AccessShareLock);
-        Relation const tree = index_open(index_id, AccessShareLock);
+        Relation const heap = table_open(table, AccessShareLock);
+        check_access(heap, ACL_SELECT);
+        Relation const tree = index_open(index, AccessShareLock);
+        const AttrNumber* const numbers = column_numbers(heap, columns);
         TupleTableSlot* const slot = table_slot_create(heap, nullptr);
         Snapshot const snapshot = RegisterSnapshot(GetTransactionSnapshot());
-        IndexScanDesc const scan = begin_index_scan(heap, tree, SnapshotSelf, 2);
-        for (std::size_t i = 0; i < keys.size(); ++i) {
-            const auto datum = [](std::string_view text) {
-                return PointerGetDatum(cstring_to_text_with_len(text.data(), static_cast<int>(text.size())));
-            };
-            ScanKeyData key[2];
-            ScanKeyInit(&key[0], 1, BTEqualStrategyNumber, F_TEXTEQ, datum(keys[i].first));
-            ScanKeyInit(&key[1], 2, BTEqualStrategyNumber, F_TEXTEQ, datum(keys[i].second));
-            index_rescan(scan, key, 2, nullptr, 0);
+        IndexScanDesc const scan = begin_index_scan(
+            heap, tree, what == Find::latest ? SnapshotSelf : snapshot, static_cast<int>(key_columns));
+        for (std::size_t i = 0; i < versions.size(); ++i) {
+            ScanKeyData key[INDEX_MAX_KEYS];
+            for (std::size_t k = 0; k < key_columns; ++k)
+                ScanKeyInit(&key[k], static_cast<AttrNumber>(k + 1), BTEqualStrategyNumber,
+                            tree->rd_opcintype[k] == INT4OID ? F_INT4EQ : F_TEXTEQ,
+                            keys[i * key_columns + k].datum);
+            index_rescan(scan, key, static_cast<int>(key_columns), nullptr, 0);
             if (!index_getnext_slot(scan, ForwardScanDirection, slot))
                 continue;
             auto* const row_id = static_cast<ItemPointer>(palloc(sizeof(ItemPointerData)));
             *row_id = slot->tts_tid;
+            Version& version = versions[i];
+            version.row_id = PointerGetDatum(row_id);
             bool null;
-            versions[i].row_id = PointerGetDatum(row_id);
-            versions[i].writer =
+            version.writer =
                 DatumGetTransactionId(slot_getsysattr(slot, MinTransactionIdAttributeNumber, &null));
-            versions[i].visible = table_tuple_satisfies_snapshot(heap, slot, snapshot);
-            versions[i].row = copy_columns(heap, slot, columns);
+            version.visible = what == Find::visible || table_tuple_satisfies_snapshot(heap, slot, snapshot);
+            version.row = copy_columns(slot, numbers, columns.size());
         }
         index_endscan(scan);
         UnregisterSnapshot(snapshot);
@@ -84,11 +96,8 @@ std::vector<std::size_t> lock_versions(Oid table, const std::vector<Datum>& row_
     std::vector<char> locked(row_ids.size(), 0);
     pgcall([&] {
         PreventCommandIfReadOnly("scheduling");
-        // What SELECT ... FOR UPDATE would ask for.
-        const AclResult allowed = pg_class_aclcheck(table, GetUserId(), ACL_UPDATE);
-        if (allowed != ACLCHECK_OK)
-            aclcheck_error(allowed, OBJECT_TABLE, get_rel_name(table));
         Relation const relation = table_open(table, RowShareLock);
+        check_access(relation, ACL_UPDATE); // what SELECT ... FOR UPDATE would ask for
         TupleTableSlot* const slot = table_slot_create(relation, nullptr);
         std::size_t count = 0;
         for (std::size_t i = 0; i < row_ids.size() && count < most; ++i) {

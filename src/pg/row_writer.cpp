@@ -10,26 +10,17 @@ struct Target {
     Relation table;
     EState* state;
     ResultRelInfo* result;
-    AttrNumber* numbers; // of the columns
+    const AttrNumber* numbers; // of the columns
 };
 
 Target open_target(Oid table_id, Columns columns, AclMode right) {
-    const AclResult allowed = pg_class_aclcheck(table_id, GetUserId(), right);
-    if (allowed != ACLCHECK_OK)
-        aclcheck_error(allowed, OBJECT_TABLE, get_rel_name(table_id));
     PreventCommandIfReadOnly("scheduling");
     Relation const table = table_open(table_id, RowExclusiveLock);
-    if (check_enable_rls(table_id, InvalidOid, false) == RLS_ENABLED)
-        ereport(ERROR, (errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-                        errmsg("user \"%s\" cannot schedule with row-level security enabled on table \"%s\"",
-                               GetUserNameFromId(GetUserId(), true), RelationGetRelationName(table)),
-                        errhint("Disable row-level security on the table.")));
-    auto* const numbers = static_cast<AttrNumber*>(palloc(sizeof(AttrNumber) * columns.size()));
+    check_access(table, right);
+    const AttrNumber* const numbers = column_numbers(table, columns);
     Bitmapset* written = nullptr;
-    for (std::size_t i = 0; i < columns.size(); ++i) {
-        numbers[i] = column_number(table, columns[i]);
+    for (std::size_t i = 0; i < columns.size(); ++i)
         written = bms_add_member(written, numbers[i] - FirstLowInvalidHeapAttributeNumber);
-    }
     EState* const state = CreateExecutorState();
     init_range_table(state, table, right, written);
     ResultRelInfo* const result = makeNode(ResultRelInfo);

@@ -111,6 +111,18 @@ Rows execute_latest(Statement& statement, std::initializer_list<Value> values) {
     return run(statement, std::span<const Value>(values.begin(), values.size()), true);
 }
 
+Rows execute_scan(Statement& statement, std::initializer_list<Value> values) {
+    const int level = pgcall([] {
+        const int nested = NewGUCNestLevel();
+        (void)set_config_option("enable_seqscan", "on", PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0,
+                                false);
+        return nested;
+    });
+    const Rows rows = execute(statement, values);
+    pgcall([&] { AtEOXact_GUC(true, level); });
+    return rows;
+}
+
 void read_as_whole(const char* schema, std::initializer_list<const char*> tables) {
     if (!IsolationIsSerializable())
         return;

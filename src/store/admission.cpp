@@ -2,6 +2,7 @@
 
 #include "qinglong_sched/core/digests.hpp"
 #include "qinglong_sched/pg/row_writer.hpp"
+#include "qinglong_sched/store/heads.hpp"
 #include "qinglong_sched/store/trigger_spec.hpp"
 
 #include <algorithm>
@@ -139,12 +140,13 @@ std::vector<Work*> undone(Set set) {
 // Finds the rows, without a lock. A claim of this very transaction is refused, because a claim that is not
 // committed fences nobody off.
 void find_rows(const std::vector<Work*>& works) {
-    std::vector<std::pair<std::string_view, std::string_view>> keys;
-    keys.reserve(works.size());
+    std::vector<pg::Value> keys;
+    keys.reserve(2 * works.size());
     for (const Work* work : works)
-        keys.emplace_back(work->claim->project_id, work->claim->trigger_id);
+        keys.insert(keys.end(), {pg::value(work->claim->project_id), pg::value(work->claim->trigger_id)});
     const std::vector<pg::Version> versions =
-        pg::find_versions("qinglong", "trigger_schedules", "trigger_schedules_pkey", kScheduleColumns, keys);
+        pg::find_rows(pg::Find::latest, schedules(), pg::table_oid("qinglong", "trigger_schedules_pkey"),
+                      kScheduleColumns, 2, keys);
     for (std::size_t i = 0; i < works.size(); ++i) {
         Work& work = *works[i];
         work.row = versions[i];
@@ -240,19 +242,19 @@ struct Execution {
     std::string digest;
 };
 
-Execution read_execution(const ScheduleClaim& claim, const pg::Row& row, int first) {
-    if (row.null(first))
+Execution read_execution(const ScheduleClaim& claim, const std::optional<pg::Row>& row) {
+    if (!row)
         return {Damage{"execution_missing", "the task revision has no execution plan"}, {}, {}};
-    Execution execution{std::nullopt, row.string(first), row.string(first + 4)};
+    Execution execution{std::nullopt, row->string(0), row->string(4)};
     try {
         const core::ExecutionContent content{
             claim.project_id,
             claim.task_id,
             claim.task_revision,
-            row.string(first + 1),
+            row->string(1),
             std::string(core::executor_type),
-            row.string(first + 2),
-            core::parse_json(pg::json_text(row.datum(first + 3)), core::stored_limits)};
+            row->string(2),
+            core::parse_json(pg::json_text(row->datum(3)), core::stored_limits)};
         if (content.source_content_digest == claim.task_content_digest &&
             execution.task_reference ==
                 core::task_reference(claim.task_revision, claim.task_content_digest) &&
@@ -268,51 +270,31 @@ Execution read_execution(const ScheduleClaim& claim, const pg::Row& row, int fir
 // Compares the remaining facts with the heads, as they stand now that the schedule row is locked: whoever
 // changes one of them must first update that row, so none can be half-changed.
 void compare_heads(Set set, std::int64_t now) {
-    static pg::Statement statement = pg::statement<TEXTARRAYOID, TEXTARRAYOID, INT4ARRAYOID>(R"(
-SELECT i.ord, r.content_digest, r.created_at_ms, r.task_id, r.task_revision, r.task_content_digest, r.spec_json,
-       v.name, e.task_revision, e.source_content_digest, e.plan_schema, e.plan_json, e.content_digest
-  FROM unnest($1, $2, $3) WITH ORDINALITY AS i (project_id, trigger_id, revision, ord)
-  JOIN qinglong.triggers t
-    ON t.project_id = i.project_id AND t.trigger_id = i.trigger_id AND t.current_revision = i.revision
-  JOIN qinglong.trigger_revisions r
-    ON r.project_id = t.project_id AND r.trigger_id = t.trigger_id AND r.revision = t.current_revision
-  JOIN qinglong.task_definitions h
-    ON h.project_id = r.project_id AND h.task_id = r.task_id AND h.current_revision = r.task_revision
-  JOIN qinglong.task_definition_revisions v
-    ON v.project_id = r.project_id AND v.task_id = r.task_id AND v.revision = r.task_revision
-  JOIN qinglong.projects p ON p.id = r.project_id
-  LEFT JOIN qinglong.task_execution_revisions e
-    ON e.project_id = r.project_id AND e.task_id = r.task_id AND e.source_revision = r.task_revision
-       AND e.executor_type = 'remote_worker'
- WHERE r.enabled AND p.status = 'active' AND t.task_id = r.task_id AND v.content_digest = r.task_content_digest)");
-
     const std::vector<Work*> works = undone(set);
     if (works.empty())
         return;
-    std::vector<std::int32_t> revisions;
-    revisions.reserve(works.size());
+    std::vector<RevisionKey> keys;
+    keys.reserve(works.size());
     for (const Work* work : works)
-        revisions.push_back(work->claim->trigger_revision);
+        keys.push_back({work->claim->project_id, work->claim->trigger_id, work->claim->trigger_revision});
     constexpr std::size_t kMany = 4; // from which on the predicate locks of single rows cost more
     if (works.size() >= kMany)
         pg::read_as_whole("qinglong", {"triggers", "trigger_revisions", "task_definitions",
                                        "task_definition_revisions", "task_execution_revisions"});
-    const auto [projects, triggers] = keys_of(works);
-    const pg::Rows rows = pg::execute(statement, {projects, triggers, pg::array(revisions)});
+    const std::vector<Heads> heads = read_heads(keys, true);
 
     std::map<std::tuple<std::string, std::string, std::int32_t>, Execution> executions;
-    std::vector<bool> matches(works.size(), false);
-    for (std::uint64_t i = 0; i < rows.size(); ++i) {
-        const pg::Row row(rows, i);
-        const auto index = static_cast<std::size_t>(row.bigint(0) - 1);
-        Work& work = *works[index];
+    for (std::size_t i = 0; i < works.size(); ++i) {
+        Work& work = *works[i];
+        const Heads& head = heads[i];
         const ScheduleClaim& claim = *work.claim;
-        if (!work.readings_hold || row.string(1) != claim.trigger_content_digest ||
-            row.bigint(2) != claim.trigger_updated_at_ms || row.string(3) != claim.task_id ||
-            row.integer(4) != claim.task_revision || row.string(5) != claim.task_content_digest ||
-            row.bytes(6) != claim.spec)
+        if (!head.current || !work.readings_hold || head.trigger_digest != claim.trigger_content_digest ||
+            head.published_at_ms != claim.trigger_updated_at_ms || head.task_id != claim.task_id ||
+            head.task_revision != claim.task_revision || head.task_digest != claim.task_content_digest ||
+            pg::jsonb_bytes(head.spec) != claim.spec) {
+            finish(work, Status::raced);
             continue;
-        matches[index] = true;
+        }
         if (now < claim.claim_acquired_at_ms) {
             fail(work, {pg::kClockBackwards, "the server's clock moved backwards",
                         "The claim of trigger \"" + claim.trigger_id + "\" was taken " +
@@ -327,15 +309,12 @@ SELECT i.ord, r.content_digest, r.created_at_ms, r.task_id, r.task_revision, r.t
             continue;
         auto [found, fresh] = executions.try_emplace({claim.project_id, claim.task_id, claim.task_revision});
         if (fresh)
-            found->second = read_execution(claim, row, 8);
+            found->second = read_execution(claim, head.execution);
         work.damage = found->second.damage;
         work.task_reference = found->second.task_reference;
         work.execution_digest = found->second.digest;
-        work.task_name = row.string(7);
+        work.task_name = head.task_name;
     }
-    for (std::size_t i = 0; i < works.size(); ++i)
-        if (!matches[i])
-            finish(*works[i], Status::raced);
 }
 
 void quarantine(const std::vector<Work*>& works, std::int64_t now) {

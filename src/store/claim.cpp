@@ -1,10 +1,10 @@
 #include "qinglong_sched/store/claim.hpp"
 
 #include "qinglong_sched/pg/row_writer.hpp"
+#include "qinglong_sched/store/heads.hpp"
 #include "qinglong_sched/store/trigger_spec.hpp"
 
 #include <algorithm>
-#include <tuple>
 
 namespace qinglong::store {
 
@@ -90,22 +90,6 @@ SELECT s.ctid, s.project_id, s.trigger_id, s.trigger_revision,
 
 std::vector<ScheduleClaim> claim_due(const std::string& owner, const pg_uuid_t& token, std::int64_t lease_ms,
                                      int max_claims) {
-    // The joins are the authority for the rows that were locked. A row is claimed even if its spec is
-    // damaged, so that an admission can quarantine it.
-    static pg::Statement statement = pg::statement<TEXTARRAYOID, TEXTARRAYOID, INT4ARRAYOID>(R"(
-SELECT i.ord, r.content_digest, r.created_at_ms, r.task_id, r.task_revision, r.task_content_digest, r.spec_json
-  FROM unnest($1, $2, $3) WITH ORDINALITY AS i (project_id, trigger_id, trigger_revision, ord)
-  JOIN qinglong.triggers t
-    ON t.project_id = i.project_id AND t.trigger_id = i.trigger_id AND t.current_revision = i.trigger_revision
-  JOIN qinglong.trigger_revisions r
-    ON r.project_id = i.project_id AND r.trigger_id = i.trigger_id AND r.revision = i.trigger_revision
-  JOIN qinglong.task_definition_revisions v
-    ON v.project_id = i.project_id AND v.task_id = r.task_id AND v.revision = r.task_revision
-  JOIN qinglong.task_definitions h
-    ON h.project_id = i.project_id AND h.task_id = r.task_id AND h.current_revision = r.task_revision
-  JOIN qinglong.projects p ON p.id = i.project_id
- WHERE r.enabled AND p.status = 'active' AND v.content_digest = r.task_content_digest
- ORDER BY i.ord)");
     static constexpr const char* kColumns[] = {"claim_owner",         "claim_token",   "claim_version",
                                                "claim_expires_at_ms", "state_version", "updated_at_ms"};
 
@@ -117,29 +101,27 @@ SELECT i.ord, r.content_digest, r.created_at_ms, r.task_id, r.task_revision, r.t
         const std::vector<Due> due = lock_due(now, most - claims.size(), place);
         if (due.empty())
             break;
-        std::vector<std::string> projects, triggers;
-        std::vector<std::int32_t> revisions;
-        for (const Due& row : due) {
-            projects.push_back(row.project_id);
-            triggers.push_back(row.trigger_id);
-            revisions.push_back(row.trigger_revision);
-        }
-        const pg::Rows rows =
-            pg::execute(statement, {pg::array(projects), pg::array(triggers), pg::array(revisions)});
+        std::vector<RevisionKey> keys;
+        keys.reserve(due.size());
+        for (const Due& row : due)
+            keys.push_back({row.project_id, row.trigger_id, row.trigger_revision});
+        const std::vector<Heads> heads = read_heads(keys, false);
         std::vector<Datum> row_ids;
         std::vector<pg::Value> values;
-        for (std::uint64_t i = 0; i < rows.size(); ++i) {
-            const pg::Row row(rows, i);
-            const Due& found = due[static_cast<std::size_t>(row.bigint(0) - 1)];
+        for (std::size_t i = 0; i < due.size(); ++i) {
+            const Due& found = due[i];
+            const Heads& head = heads[i];
+            if (!head.current)
+                continue;
             ScheduleClaim claim;
             claim.project_id = found.project_id;
             claim.trigger_id = found.trigger_id;
             claim.trigger_revision = found.trigger_revision;
-            claim.trigger_content_digest = row.string(1);
-            claim.trigger_updated_at_ms = row.bigint(2);
-            claim.task_id = row.string(3);
-            claim.task_revision = row.integer(4);
-            claim.task_content_digest = row.string(5);
+            claim.trigger_content_digest = head.trigger_digest;
+            claim.trigger_updated_at_ms = head.published_at_ms;
+            claim.task_id = head.task_id;
+            claim.task_revision = head.task_revision;
+            claim.task_content_digest = head.task_digest;
             claim.state_version = found.state_version + 1;
             claim.next_fire_at_ms = found.next_fire_at_ms;
             claim.claim_owner = owner;
@@ -147,8 +129,9 @@ SELECT i.ord, r.content_digest, r.created_at_ms, r.task_id, r.task_revision, r.t
             claim.claim_version = found.claim_version + 1;
             claim.claim_acquired_at_ms = now;
             claim.claim_expires_at_ms = now + lease_ms;
-            claim.spec = row.bytes(6);
-            SpecReadings readings = read_spec_readings(parse_stored_spec(pg::json_text(row.datum(6))));
+            claim.spec = pg::jsonb_bytes(head.spec);
+            // A row is claimed even if its spec is damaged, so that an admission can quarantine it.
+            SpecReadings readings = read_spec_readings(parse_stored_spec(pg::json_text(head.spec)));
             claim.expression = std::move(readings.expression);
             claim.timezone = std::move(readings.timezone);
             claim.misfire_policy = std::move(readings.misfire_policy);

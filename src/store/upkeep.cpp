@@ -47,7 +47,7 @@ UPDATE qinglong.trigger_schedules s
  WHERE s.ctid = a.row_id)");
 
     const pg::Value limit = pg::value(now + kLongestLeaseMs);
-    if (pg::execute(look, {limit}).empty())
+    if (pg::execute_scan(look, {limit}).empty())
         return true;
     (void)pg::execute(pull, {pg::value(now), limit});
     if (const std::uint64_t rows = pg::affected_rows(); rows > 0)

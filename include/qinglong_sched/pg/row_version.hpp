@@ -9,7 +9,10 @@ namespace qinglong::pg {
 using Columns = std::span<const char* const>;
 
 Oid table_oid(const char* schema, const char* name);
-AttrNumber column_number(Relation table, const char* name); // may ereport
+
+// For use inside pgcall(): what the executor would check of the current user, and columns by number.
+void check_access(Relation table, AclMode right);
+AttrNumber* column_numbers(Relation table, Columns columns);
 
 // The version of a row as it stood when it was found.
 struct Version {
@@ -19,12 +22,17 @@ struct Version {
     Row row;
 };
 
-// Finds the latest committed versions of rows by two text columns, the key of this index of the table. A
-// serializable transaction leaves no predicate locks, neither on the pages of the index, where the
-// neighbours' writes would meet them, nor on the rows: what was found counts only once its version has been
-// locked.
-std::vector<Version> find_versions(const char* schema, const char* table, const char* index, Columns columns,
-                                   const std::vector<std::pair<std::string_view, std::string_view>>& keys);
+enum class Find {
+    visible, // what a statement that this transaction would run now sees, with its predicate locks
+    latest,  // the latest committed version, or this transaction's own, without predicate locks: neither on
+            // the pages of the index, where the neighbours' writes would meet them, nor on the row. It counts
+            // only once it has been locked.
+};
+
+// Finds rows by the leading columns, of types text and integer, of a unique index. The keys follow each other
+// column by column; the answer has their order.
+std::vector<Version> find_rows(Find what, Oid table, Oid index, Columns columns, std::size_t key_columns,
+                               std::span<const Value> keys);
 
 // Locks versions of rows for an update, at most so many, and answers which (their indexes, in order). A
 // version that somebody holds or has replaced is passed over, and nothing of it is locked. SELECT ... SKIP
