@@ -23,11 +23,6 @@ void check_access(Relation table, AclMode right) {
     const AclResult allowed = pg_class_aclcheck(oid, GetUserId(), right);
     if (allowed != ACLCHECK_OK)
         aclcheck_error(allowed, OBJECT_TABLE, RelationGetRelationName(table));
-    if (check_enable_rls(oid, InvalidOid, false) == RLS_ENABLED)
-        ereport(ERROR, (errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-                        errmsg("user \"%s\" cannot schedule with row-level security enabled on table \"%s\"",
-                               GetUserNameFromId(GetUserId(), true), RelationGetRelationName(table)),
-                        errhint("Disable row-level security on the table.")));
 }
 
 AttrNumber* column_numbers(Relation table, Columns columns) {

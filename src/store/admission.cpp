@@ -366,7 +366,10 @@ SELECT i.ord, r.id, a.id
 
 void insert(const char* table, pg::Columns columns, const std::vector<pg::Value>& values) {
     if (pg::insert_rows(pg::table_oid("qinglong", table), columns, values) != values.size() / columns.size())
-        throw pg::SqlError{ERRCODE_INTERNAL_ERROR, "rows of an admission were not written"};
+        throw pg::SqlError{ERRCODE_TRIGGERED_DATA_CHANGE_VIOLATION,
+                           "a trigger kept rows of an admission from being written",
+                           std::string("The table is \"qinglong.") + table + "\".",
+                           "Let BEFORE INSERT triggers on this table return the row."};
 }
 
 std::string created_payload(const Work& work, std::int64_t scheduled_for_ms) {

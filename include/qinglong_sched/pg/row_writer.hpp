@@ -1,7 +1,7 @@
 #pragma once
 // Rows written without the executor's plans, which cost more than the writing: as COPY inserts and as logical
-// replication updates. Indexes, constraints, foreign keys and row triggers have their say as ever, INSERT's
-// statement triggers too; UPDATE's have not.
+// replication updates. Indexes, constraints, foreign keys, privileges and row triggers have their say as ever,
+// INSERT's statement triggers too; UPDATE's have not, nor have rules.
 
 #include "qinglong_sched/pg/row_version.hpp"
 
