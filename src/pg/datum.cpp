@@ -22,58 +22,32 @@ Value value(const pg_uuid_t& id) {
 
 namespace {
 
-Value build_array(Datum* datums, bool* nulls, std::size_t count, Oid type) {
-    std::int16_t length;
-    bool by_value;
-    char align;
-    get_typlenbyvalalign(type, &length, &by_value, &align);
-    int dims[1] = {static_cast<int>(count)};
-    int lower[1] = {1};
-    return Value(
-        PointerGetDatum(construct_md_array(datums, nulls, 1, dims, lower, type, length, by_value, align)));
-}
-
 // One pgcall for the whole array: make(i) may ereport and returns a Datum.
 template<typename Make>
 Value make_array(std::size_t count, Oid type, const Make& make) {
-    return pgcall([&] {
+    return Value(pgcall([&] {
         auto* const datums = static_cast<Datum*>(palloc(sizeof(Datum) * (count + 1)));
-        auto* const nulls = static_cast<bool*>(palloc0(sizeof(bool) * (count + 1)));
         for (std::size_t i = 0; i < count; ++i)
-            datums[i] = make(i, nulls[i]);
-        return build_array(datums, nulls, count, type);
-    });
+            datums[i] = make(i);
+        std::int16_t length;
+        bool by_value;
+        char align;
+        get_typlenbyvalalign(type, &length, &by_value, &align);
+        return PointerGetDatum(
+            construct_array(datums, static_cast<int>(count), type, length, by_value, align));
+    }));
 }
 
 } // namespace
 
 Value array(const std::vector<std::string>& items) {
-    return make_array(items.size(), TEXTOID, [&](std::size_t i, bool&) {
+    return make_array(items.size(), TEXTOID, [&](std::size_t i) {
         return PointerGetDatum(cstring_to_text_with_len(items[i].data(), static_cast<int>(items[i].size())));
     });
 }
 
 Value array(const std::vector<std::int64_t>& items) {
-    return make_array(items.size(), INT8OID, [&](std::size_t i, bool&) { return Int64GetDatum(items[i]); });
-}
-
-Value array(const std::vector<std::int32_t>& items) {
-    return make_array(items.size(), INT4OID, [&](std::size_t i, bool&) { return Int32GetDatum(items[i]); });
-}
-
-Value array(const std::vector<bool>& items) {
-    return make_array(items.size(), BOOLOID, [&](std::size_t i, bool&) { return BoolGetDatum(items[i]); });
-}
-
-Value array(const std::vector<pg_uuid_t>& items) {
-    return make_array(items.size(), UUIDOID, [&](std::size_t i, bool&) { return UUIDPGetDatum(&items[i]); });
-}
-
-Value array(const std::vector<Value>& items, Oid type) {
-    return make_array(items.size(), type, [&](std::size_t i, bool& null) {
-        null = items[i].null;
-        return items[i].datum;
-    });
+    return make_array(items.size(), INT8OID, [&](std::size_t i) { return Int64GetDatum(items[i]); });
 }
 
 std::string to_string(Datum datum) {

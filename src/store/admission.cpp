@@ -17,9 +17,9 @@ using Status = Admission::Status;
 
 // What is read of a schedule row.
 constexpr const char* kScheduleColumns[] = {
-    "trigger_revision", "next_fire_at_ms",     "state_version",  "claim_owner", "claim_token",
-    "claim_version",    "claim_expires_at_ms", "updated_at_ms",  "uncounted",   "last_scheduled_at_ms",
-    "admitted_total",   "skipped_total",       "coalesced_total"};
+    "trigger_revision", "next_fire_at_ms",     "state_version",   "claim_owner", "claim_token",
+    "claim_version",    "claim_expires_at_ms", "updated_at_ms",   "uncounted",   "last_scheduled_at_ms",
+    "admitted_total",   "skipped_total",       "coalesced_total", "fault_count"};
 enum ScheduleColumn : int {
     trigger_revision,
     next_fire_at_ms,
@@ -33,7 +33,8 @@ enum ScheduleColumn : int {
     last_scheduled_at_ms,
     admitted_total,
     skipped_total,
-    coalesced_total
+    coalesced_total,
+    fault_count
 };
 
 // One claim on its way through an admission.
@@ -318,22 +319,20 @@ void compare_heads(Set set, std::int64_t now) {
 }
 
 void quarantine(const std::vector<Work*>& works, std::int64_t now) {
-    static pg::Statement statement = pg::statement<TIDARRAYOID, TEXTARRAYOID, INT8OID>(R"(
-UPDATE qinglong.trigger_schedules s
-   SET fault_code = i.fault_code, fault_count = s.fault_count + 1, retry_at_ms = NULL,
-       claim_owner = NULL, claim_token = NULL, claim_expires_at_ms = NULL,
-       state_version = s.state_version + 1, updated_at_ms = $3
-  FROM unnest($1, $2) AS i (row_id, fault_code)
- WHERE s.ctid = i.row_id)");
-    std::vector<pg::Value> row_ids;
-    std::vector<std::string> codes;
+    static constexpr const char* kColumns[] = {"fault_code",    "fault_count",  "retry_at_ms",
+                                               "claim_owner",   "claim_token",  "claim_expires_at_ms",
+                                               "state_version", "updated_at_ms"};
+    const pg::Value null;
+    std::vector<Datum> row_ids;
+    std::vector<pg::Value> values;
     for (Work* work : works) {
-        row_ids.emplace_back(work->row.row_id);
-        codes.emplace_back(work->damage->code);
+        const pg::Row& row = work->row.row;
+        row_ids.push_back(work->row.row_id);
+        values.insert(values.end(), {pg::value(std::string_view(work->damage->code)),
+                                     pg::value(row.integer(fault_count) + 1), null, null, null, null,
+                                     pg::value(row.bigint(state_version) + 1), pg::value(now)});
     }
-    (void)pg::execute(statement, {pg::array(row_ids, TIDOID), pg::array(codes), pg::value(now)});
-    if (pg::affected_rows() != works.size())
-        throw pg::SqlError{ERRCODE_INTERNAL_ERROR, "a locked schedule row could not be updated"};
+    pg::update_rows(schedules(), kColumns, row_ids, values);
     for (Work* work : works) {
         work->result->fault_code = work->damage->code;
         finish(*work, Status::quarantined);

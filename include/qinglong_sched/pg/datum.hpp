@@ -28,10 +28,6 @@ inline Value value(const char*) = delete; // would become a bool
 // Arrays for set-wise statements.
 Value array(const std::vector<std::string>& items);
 Value array(const std::vector<std::int64_t>& items);
-Value array(const std::vector<std::int32_t>& items);
-Value array(const std::vector<bool>& items);
-Value array(const std::vector<pg_uuid_t>& items);
-Value array(const std::vector<Value>& items, Oid type);
 
 Value empty_multirange(Oid type);
 bool is_empty_multirange(Datum multirange);
