@@ -37,6 +37,14 @@ AttrNumber* column_numbers(Relation table, Columns columns) {
     return numbers;
 }
 
+std::vector<std::size_t> indexes_of(const std::vector<char>& flags) {
+    std::vector<std::size_t> indexes;
+    for (std::size_t i = 0; i < flags.size(); ++i)
+        if (flags[i] != 0)
+            indexes.push_back(i);
+    return indexes;
+}
+
 Oid table_oid(const char* schema, const char* name) {
     return pgcall([&] {
         const Oid oid = get_relname_relid(name, get_namespace_oid(schema, false));
@@ -47,19 +55,24 @@ Oid table_oid(const char* schema, const char* name) {
     });
 }
 
-std::vector<Version> find_rows(Find what, Oid table, Oid index, Columns columns, std::size_t key_columns,
-                               std::span<const Value> keys) {
-    std::vector<Version> versions(keys.size() / key_columns);
-    pgcall([&] {
+std::vector<Version> find_rows(Find what, Oid table, Columns columns, std::span<const Value> keys) {
+    std::vector<Version> versions(keys.size()); // of keys of one column
+    const std::size_t count = pgcall([&] {
         Relation const heap = table_open(table, AccessShareLock);
         check_access(heap, ACL_SELECT);
+        const Oid index = primary_key(heap);
+        if (!OidIsValid(index))
+            ereport(ERROR, (errcode(ERRCODE_UNDEFINED_OBJECT),
+                            errmsg("table \"%s\" has no primary key", RelationGetRelationName(heap))));
         Relation const tree = index_open(index, AccessShareLock);
+        const auto key_columns = static_cast<std::size_t>(IndexRelationGetNumberOfKeyAttributes(tree));
+        const std::size_t rows = keys.size() / key_columns;
         const AttrNumber* const numbers = column_numbers(heap, columns);
         TupleTableSlot* const slot = table_slot_create(heap, nullptr);
         Snapshot const snapshot = RegisterSnapshot(GetTransactionSnapshot());
         IndexScanDesc const scan = begin_index_scan(
             heap, tree, what == Find::latest ? SnapshotSelf : snapshot, static_cast<int>(key_columns));
-        for (std::size_t i = 0; i < versions.size(); ++i) {
+        for (std::size_t i = 0; i < rows; ++i) {
             ScanKeyData key[INDEX_MAX_KEYS];
             for (std::size_t k = 0; k < key_columns; ++k)
                 ScanKeyInit(&key[k], static_cast<AttrNumber>(k + 1), BTEqualStrategyNumber,
@@ -81,9 +94,11 @@ std::vector<Version> find_rows(Find what, Oid table, Oid index, Columns columns,
         index_endscan(scan);
         UnregisterSnapshot(snapshot);
         ExecDropSingleTupleTableSlot(slot);
-        index_close(tree, AccessShareLock);
-        table_close(heap, AccessShareLock);
+        index_close(tree, NoLock);
+        table_close(heap, NoLock);
+        return rows;
     });
+    versions.resize(count);
     return versions;
 }
 
@@ -110,11 +125,7 @@ std::vector<std::size_t> lock_versions(Oid table, const std::vector<Datum>& row_
         ExecDropSingleTupleTableSlot(slot);
         table_close(relation, NoLock);
     });
-    std::vector<std::size_t> indexes;
-    for (std::size_t i = 0; i < locked.size(); ++i)
-        if (locked[i] != 0)
-            indexes.push_back(i);
-    return indexes;
+    return indexes_of(locked);
 }
 
 } // namespace qinglong::pg

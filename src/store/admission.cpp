@@ -56,7 +56,6 @@ struct Work {
     pg::Version row = {}; // the version of its schedule row that was found, in kScheduleColumns
 
     // Read under the row lock.
-    bool locked = false;
     std::string task_name;
     std::string task_reference;
     std::string execution_digest;
@@ -115,21 +114,6 @@ std::string idempotency_key(const ScheduleClaim& claim, std::int64_t scheduled_f
            std::to_string(scheduled_for_ms);
 }
 
-Oid schedules() {
-    return pg::table_oid("qinglong", "trigger_schedules");
-}
-
-// Keys of a set as two arrays.
-std::pair<pg::Value, pg::Value> keys_of(const std::vector<Work*>& works) {
-    std::vector<std::string> projects;
-    std::vector<std::string> triggers;
-    for (const Work* work : works) {
-        projects.push_back(work->claim->project_id);
-        triggers.push_back(work->claim->trigger_id);
-    }
-    return {pg::array(projects), pg::array(triggers)};
-}
-
 std::vector<Work*> undone(Set set) {
     std::vector<Work*> works;
     for (Work* work : set)
@@ -146,8 +130,7 @@ void find_rows(const std::vector<Work*>& works) {
     for (const Work* work : works)
         keys.insert(keys.end(), {pg::value(work->claim->project_id), pg::value(work->claim->trigger_id)});
     const std::vector<pg::Version> versions =
-        pg::find_rows(pg::Find::latest, schedules(), pg::table_oid("qinglong", "trigger_schedules_pkey"),
-                      kScheduleColumns, 2, keys);
+        pg::find_rows(pg::Find::latest, schedules(), kScheduleColumns, keys);
     for (std::size_t i = 0; i < works.size(); ++i) {
         Work& work = *works[i];
         work.row = versions[i];
@@ -216,23 +199,22 @@ bool same_row(const ScheduleClaim& claim, const pg::Version& version) {
 // Locks in key order the rows that are as the claims say; one that is not, is busy, or has changed since it
 // was found, is raced. Answers the clock, read once the locks are held.
 std::int64_t lock_rows(Set set) {
-    std::vector<Work*> matching;
-    std::vector<Datum> row_ids;
     const std::vector<Work*> all = undone(set);
-    for (Work* work : all) {
-        work->locked = false;
-        if (!same_row(*work->claim, work->row))
-            continue;
-        matching.push_back(work);
-        row_ids.push_back(work->row.row_id);
-    }
+    std::vector<std::size_t> matching;
+    std::vector<Datum> row_ids;
+    for (std::size_t i = 0; i < all.size(); ++i)
+        if (same_row(*all[i]->claim, all[i]->row)) {
+            matching.push_back(i);
+            row_ids.push_back(all[i]->row.row_id);
+        }
+    std::vector<bool> held(all.size(), false);
     const std::vector<std::size_t> locked = pg::lock_versions(schedules(), row_ids, row_ids.size());
     const std::int64_t now = pg::clock_ms();
     for (const std::size_t index : locked)
-        matching[index]->locked = now < matching[index]->claim->claim_expires_at_ms;
-    for (Work* work : all)
-        if (!work->locked)
-            finish(*work, Status::raced);
+        held[matching[index]] = now < all[matching[index]]->claim->claim_expires_at_ms;
+    for (std::size_t i = 0; i < all.size(); ++i)
+        if (!held[i])
+            finish(*all[i], Status::raced);
     return now;
 }
 
@@ -318,6 +300,18 @@ void compare_heads(Set set, std::int64_t now) {
     }
 }
 
+pg::SqlError rows_dropped(const char* table) {
+    return {ERRCODE_TRIGGERED_DATA_CHANGE_VIOLATION, "a trigger kept rows of an admission from being written",
+            std::string("The table is \"qinglong.") + table + "\".",
+            "Let the table's BEFORE triggers return the row."};
+}
+
+void update_schedules(pg::Columns columns, const std::vector<Datum>& row_ids,
+                      const std::vector<pg::Value>& values) {
+    if (pg::update_rows(schedules(), columns, row_ids, values).size() != row_ids.size())
+        throw rows_dropped("trigger_schedules");
+}
+
 void quarantine(const std::vector<Work*>& works, std::int64_t now) {
     static constexpr const char* kColumns[] = {"fault_code",    "fault_count",  "retry_at_ms",
                                                "claim_owner",   "claim_token",  "claim_expires_at_ms",
@@ -332,7 +326,7 @@ void quarantine(const std::vector<Work*>& works, std::int64_t now) {
                                      pg::value(row.integer(fault_count) + 1), null, null, null, null,
                                      pg::value(row.bigint(state_version) + 1), pg::value(now)});
     }
-    pg::update_rows(schedules(), kColumns, row_ids, values);
+    update_schedules(kColumns, row_ids, values);
     for (Work* work : works) {
         work->result->fault_code = work->damage->code;
         finish(*work, Status::quarantined);
@@ -347,12 +341,15 @@ SELECT i.ord, r.id, a.id
   JOIN qinglong.runs r ON r.project_id = i.project_id AND r.trigger_id = i.trigger_id
        AND r.scheduled_for_ms = i.scheduled_for_ms AND r.trigger_type = 'cron'
   LEFT JOIN qinglong.run_attempts a ON a.run_id = r.id AND a.attempt = 1)");
+    std::vector<std::string> projects, triggers;
     std::vector<std::int64_t> instants;
-    instants.reserve(works.size());
-    for (const Work* work : works)
+    for (const Work* work : works) {
+        projects.push_back(work->claim->project_id);
+        triggers.push_back(work->claim->trigger_id);
         instants.push_back(*work->decision.scheduled_for_ms);
-    const auto [projects, triggers] = keys_of(works);
-    const pg::Rows rows = pg::execute_latest(statement, {projects, triggers, pg::array(instants)});
+    }
+    const pg::Rows rows =
+        pg::execute_latest(statement, {pg::array(projects), pg::array(triggers), pg::array(instants)});
     for (std::uint64_t i = 0; i < rows.size(); ++i) {
         const pg::Row row(rows, i);
         Work& work = *works[static_cast<std::size_t>(row.bigint(0) - 1)];
@@ -365,10 +362,7 @@ SELECT i.ord, r.id, a.id
 
 void insert(const char* table, pg::Columns columns, const std::vector<pg::Value>& values) {
     if (pg::insert_rows(pg::table_oid("qinglong", table), columns, values) != values.size() / columns.size())
-        throw pg::SqlError{ERRCODE_TRIGGERED_DATA_CHANGE_VIOLATION,
-                           "a trigger kept rows of an admission from being written",
-                           std::string("The table is \"qinglong.") + table + "\".",
-                           "Let BEFORE INSERT triggers on this table return the row."};
+        throw rows_dropped(table);
 }
 
 std::string created_payload(const Work& work, std::int64_t scheduled_for_ms) {
@@ -480,7 +474,7 @@ void move_cursors(const std::vector<Work*>& works, std::int64_t now) {
              plus(coalesced_total, work->passed.coalesced), no_spans, null, pg::value(std::int32_t{0}), null,
              null, null, null, plus(state_version, 1), pg::value(now)});
     }
-    pg::update_rows(schedules(), kColumns, row_ids, values);
+    update_schedules(kColumns, row_ids, values);
 }
 
 // The fenced part: lock, look at the clock, compare, write. All or nothing for the set. Where a Run may be
@@ -623,7 +617,7 @@ UPDATE qinglong.trigger_schedules s
     if (rows.empty())
         return;
     const Datum version = pg::Row(rows, 0).datum(0);
-    if (!pg::lock_versions(pg::table_oid("qinglong", "trigger_schedules"), {version}, 1).empty())
+    if (!pg::lock_versions(schedules(), {version}, 1).empty())
         (void)pg::execute(release, {pg::Value(version), pg::value(pg::clock_ms())});
 }
 

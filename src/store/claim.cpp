@@ -16,15 +16,10 @@ struct Due {
     std::string project_id;
     std::string trigger_id;
     std::int32_t trigger_revision;
-    std::int64_t due_ms; // by the index
     std::optional<std::int64_t> next_fire_at_ms;
     std::int64_t claim_version;
     std::int64_t state_version;
 };
-
-Oid schedules() {
-    return pg::table_oid("qinglong", "trigger_schedules");
-}
 
 // How far the due rows have been read.
 struct Place {
@@ -70,8 +65,8 @@ SELECT s.ctid, s.project_id, s.trigger_id, s.trigger_revision,
             pg::lock_versions(schedules(), row_ids, most - locked.size());
         for (const std::size_t index : indexes) {
             const pg::Row& row = due_rows[index];
-            locked.push_back({row.datum(0), row.string(1), row.string(2), row.integer(3), row.bigint(4),
-                              row.maybe_bigint(5), row.bigint(6), row.bigint(7)});
+            locked.push_back({row.datum(0), row.string(1), row.string(2), row.integer(3), row.maybe_bigint(5),
+                              row.bigint(6), row.bigint(7)});
         }
         const bool enough = locked.size() == most;
         place.at_end = !enough && rows.size() < portion;
@@ -87,6 +82,10 @@ SELECT s.ctid, s.project_id, s.trigger_id, s.trigger_revision,
 }
 
 } // namespace
+
+Oid schedules() {
+    return pg::table_oid("qinglong", "trigger_schedules");
+}
 
 std::vector<ScheduleClaim> claim_due(const std::string& owner, const pg_uuid_t& token, std::int64_t lease_ms,
                                      int max_claims) {
@@ -106,6 +105,7 @@ std::vector<ScheduleClaim> claim_due(const std::string& owner, const pg_uuid_t& 
         for (const Due& row : due)
             keys.push_back({row.project_id, row.trigger_id, row.trigger_revision});
         const std::vector<Heads> heads = read_heads(keys, false);
+        std::vector<ScheduleClaim> made;
         std::vector<Datum> row_ids;
         std::vector<pg::Value> values;
         for (std::size_t i = 0; i < due.size(); ++i) {
@@ -139,9 +139,10 @@ std::vector<ScheduleClaim> claim_due(const std::string& owner, const pg_uuid_t& 
             values.insert(values.end(), {pg::value(claim.claim_owner), pg::value(token),
                                          pg::value(claim.claim_version), pg::value(claim.claim_expires_at_ms),
                                          pg::value(claim.state_version), pg::value(now)});
-            claims.push_back(std::move(claim));
+            made.push_back(std::move(claim));
         }
-        pg::update_rows(schedules(), kColumns, row_ids, values);
+        for (const std::size_t index : pg::update_rows(schedules(), kColumns, row_ids, values))
+            claims.push_back(std::move(made[index]));
     }
     return claims;
 }

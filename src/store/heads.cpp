@@ -9,10 +9,8 @@ namespace qinglong::store {
 
 namespace {
 
-std::vector<pg::Version> find(const char* table, const char* index, pg::Columns columns,
-                              std::size_t key_columns, const std::vector<pg::Value>& keys) {
-    return pg::find_rows(pg::Find::visible, pg::table_oid("qinglong", table),
-                         pg::table_oid("qinglong", index), columns, key_columns, keys);
+std::vector<pg::Version> find(const char* table, pg::Columns columns, const std::vector<pg::Value>& keys) {
+    return pg::find_rows(pg::Find::visible, pg::table_oid("qinglong", table), columns, keys);
 }
 
 // Triggers share tasks, and all of them their project: each is looked up once.
@@ -50,8 +48,8 @@ std::vector<Heads> read_heads(const std::vector<RevisionKey>& keys, bool with_ex
         trigger_keys.insert(trigger_keys.end(), {project, trigger});
         revision_keys.insert(revision_keys.end(), {project, trigger, pg::value(key.revision)});
     }
-    const auto triggers = find("triggers", "triggers_pkey", kTrigger, 2, trigger_keys);
-    const auto revisions = find("trigger_revisions", "trigger_revisions_pkey", kRevision, 3, revision_keys);
+    const auto triggers = find("triggers", kTrigger, trigger_keys);
+    const auto revisions = find("trigger_revisions", kRevision, revision_keys);
 
     std::vector<Heads> heads(keys.size());
     std::vector<std::size_t> task_of(keys.size()), project_of(keys.size());
@@ -86,14 +84,12 @@ std::vector<Heads> read_heads(const std::vector<RevisionKey>& keys, bool with_ex
         if (fresh)
             project_keys.push_back(project);
     }
-    const auto task_heads = find("task_definitions", "task_definitions_pkey", kTaskHead, 2, head_keys);
-    const auto task_revisions =
-        find("task_definition_revisions", "task_definition_revisions_pkey", kTask, 3, task_keys);
-    const auto project_rows = find("projects", "projects_pkey", kProject, 1, project_keys);
+    const auto task_heads = find("task_definitions", kTaskHead, head_keys);
+    const auto task_revisions = find("task_definition_revisions", kTask, task_keys);
+    const auto project_rows = find("projects", kProject, project_keys);
     std::vector<pg::Version> executions;
     if (with_executions)
-        executions =
-            find("task_execution_revisions", "task_execution_revisions_pkey", kExecution, 4, execution_keys);
+        executions = find("task_execution_revisions", kExecution, execution_keys);
 
     for (std::size_t i = 0; i < keys.size(); ++i) {
         Heads& head = heads[i];

@@ -46,6 +46,14 @@ inline IndexScanDesc begin_index_scan(Relation table, Relation index, Snapshot s
 #endif
 }
 
+inline Oid primary_key(Relation table) {
+#if PG_VERSION_NUM >= 180000
+    return RelationGetPrimaryKeyIndex(table, false);
+#else
+    return RelationGetPrimaryKeyIndex(table);
+#endif
+}
+
 // Makes a table the first and only one of an executor's state, with the columns that are written.
 inline void init_range_table(EState* state, Relation table, AclMode right, Bitmapset* written) {
     RangeTblEntry* const entry = makeNode(RangeTblEntry);

@@ -14,6 +14,9 @@ Oid table_oid(const char* schema, const char* name);
 void check_access(Relation table, AclMode right);
 AttrNumber* column_numbers(Relation table, Columns columns);
 
+// The places of those flags that are set.
+std::vector<std::size_t> indexes_of(const std::vector<char>& flags);
+
 // The version of a row as it stood when it was found.
 struct Version {
     Datum row_id = 0; // its place; 0: there is no such row
@@ -29,16 +32,16 @@ enum class Find {
             // only once it has been locked.
 };
 
-// Finds rows by the leading columns, of types text and integer, of a unique index. The keys follow each other
-// column by column; the answer has their order.
-std::vector<Version> find_rows(Find what, Oid table, Oid index, Columns columns, std::size_t key_columns,
-                               std::span<const Value> keys);
+// Finds rows by the columns, of types text and integer, of the primary key. The keys follow each other column
+// by column; the answer has their order. The table stays locked to the end of the transaction.
+std::vector<Version> find_rows(Find what, Oid table, Columns columns, std::span<const Value> keys);
 
 // Locks versions of rows for an update, at most so many, and answers which (their indexes, in order). A
 // version that somebody holds or has replaced is passed over, and nothing of it is locked. SELECT ... SKIP
 // LOCKED would follow it to its successor and lock that one, before it finds that it does not qualify any
 // more; until the transaction ends its rightful holder would find it busy. Since the versions were found a
-// snapshot must have been active all the time: it keeps their places from being given to other rows.
+// snapshot must have been active and the table locked all the time, which keeps their places from being given
+// to other rows.
 std::vector<std::size_t> lock_versions(Oid table, const std::vector<Datum>& row_ids, std::size_t most);
 
 } // namespace qinglong::pg

@@ -102,7 +102,7 @@ inline Rows execute(Statement& statement, std::initializer_list<Value> values) {
 }
 // The same with the newest snapshot in every isolation level, for sweeps that must not miss a committed row.
 Rows execute_latest(Statement& statement, std::initializer_list<Value> values);
-// The same for a statement that has to read a whole table: it may do so in the order of the pages.
+// execute() for a statement that has to read a whole table: it may do so in the order of the pages.
 Rows execute_scan(Statement& statement, std::initializer_list<Value> values);
 // Lets a serializable transaction hold these tables with one predicate lock each, instead of taking one for
 // each row and page that it is about to read: for tables that are read much and written seldom.

@@ -27,10 +27,12 @@ struct ScheduleClaim {
     std::string spec; // jsonb as stored; empty for NULL
 };
 
-// Claims up to max_claims due rows for owner, in claim order, in one statement over one observation of the
-// clock.
+// Claims up to max_claims due rows for owner, in claim order, over one observation of the clock.
 std::vector<ScheduleClaim> claim_due(const std::string& owner, const pg_uuid_t& token, std::int64_t lease_ms,
                                      int max_claims);
+
+// The table of the schedule rows.
+Oid schedules();
 
 // When, after that time, a row can be claimed next: its cursor, the end of its lease or of its back-off.
 std::optional<std::int64_t> earliest_due_after(std::int64_t after_ms);
