@@ -174,6 +174,7 @@ def rate():
     s = alternate(REPEATS,
                   ours_16=lambda: background(db, MEDIUM, 16, SECONDS, cpu[16]),
                   limit=lambda: limit(db, rows, cpu=cpu["limit"]),
+                  limit_16=lambda: limit(db, rows, batch=16),
                   ours_256=lambda: background(db, MEDIUM, 256, SECONDS, cpu[256]),
                   limit_naive=lambda: limit(db, rows, naive=True))
     for n in (16, 256):
@@ -184,6 +185,8 @@ def rate():
                at_least=1.2, ours=ours, limit=s["limit_naive"])
         result(f"{n} claims a cycle: CPU of an admission / limit", ratios(cpu[n], cpu["limit"]), ours_us=cpu[n],
                limit_us=cpu["limit"])
+    result("16 claims a cycle / limit in batches of 16", ratios(s["ours_16"], s["limit_16"]), ours=s["ours_16"],
+           limit=s["limit_16"])
 
 
 def due_together(db, due, max_claims):
