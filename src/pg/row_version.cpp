@@ -16,6 +16,15 @@ Row copy_columns(TupleTableSlot* slot, const AttrNumber* numbers, std::size_t co
     return Row(values, nulls);
 }
 
+Version to_version(TupleTableSlot* slot, const AttrNumber* numbers, std::size_t count) {
+    auto* const row_id = static_cast<ItemPointer>(palloc(sizeof(ItemPointerData)));
+    *row_id = slot->tts_tid;
+    bool null;
+    const Datum writer = slot_getsysattr(slot, MinTransactionIdAttributeNumber, &null);
+    return {PointerGetDatum(row_id), DatumGetTransactionId(writer), false,
+            copy_columns(slot, numbers, count)};
+}
+
 } // namespace
 
 void check_access(Relation table, AclMode right) {
@@ -81,15 +90,9 @@ std::vector<Version> find_rows(Find what, Oid table, Columns columns, std::span<
             index_rescan(scan, key, static_cast<int>(key_columns), nullptr, 0);
             if (!index_getnext_slot(scan, ForwardScanDirection, slot))
                 continue;
-            auto* const row_id = static_cast<ItemPointer>(palloc(sizeof(ItemPointerData)));
-            *row_id = slot->tts_tid;
-            Version& version = versions[i];
-            version.row_id = PointerGetDatum(row_id);
-            bool null;
-            version.writer =
-                DatumGetTransactionId(slot_getsysattr(slot, MinTransactionIdAttributeNumber, &null));
-            version.visible = what == Find::visible || table_tuple_satisfies_snapshot(heap, slot, snapshot);
-            version.row = copy_columns(slot, numbers, columns.size());
+            versions[i] = to_version(slot, numbers, columns.size());
+            versions[i].visible =
+                what == Find::visible || table_tuple_satisfies_snapshot(heap, slot, snapshot);
         }
         index_endscan(scan);
         UnregisterSnapshot(snapshot);
@@ -100,6 +103,50 @@ std::vector<Version> find_rows(Find what, Oid table, Columns columns, std::span<
     });
     versions.resize(count);
     return versions;
+}
+
+RowScan::RowScan(Oid table, const char* index, Columns columns, Bound bound, std::int64_t value)
+    : columns_(columns) {
+    pgcall([&] {
+        heap_ = table_open(table, AccessShareLock);
+        check_access(heap_, ACL_SELECT);
+        const Oid oid = get_relname_relid(index, RelationGetNamespace(heap_));
+        if (!OidIsValid(oid))
+            ereport(ERROR, (errcode(ERRCODE_UNDEFINED_OBJECT), errmsg("index \"%s\" does not exist", index)));
+        tree_ = index_open(oid, AccessShareLock);
+        numbers_ = column_numbers(heap_, columns_);
+        slot_ = table_slot_create(heap_, nullptr);
+        snapshot_ = RegisterSnapshot(GetTransactionSnapshot());
+        scan_ = begin_index_scan(heap_, tree_, snapshot_, 1);
+        ScanKeyData key;
+        if (bound == Bound::at_most)
+            ScanKeyInit(&key, 1, BTLessEqualStrategyNumber, F_INT8LE, Int64GetDatum(value));
+        else
+            ScanKeyInit(&key, 1, BTGreaterStrategyNumber, F_INT8GT, Int64GetDatum(value));
+        index_rescan(scan_, &key, 1, nullptr, 0);
+    });
+}
+
+bool RowScan::next(Version& version) {
+    return pgcall([&] {
+        // Asked again at the end, an index would begin anew.
+        at_end_ = at_end_ || !index_getnext_slot(scan_, ForwardScanDirection, slot_);
+        if (at_end_)
+            return false;
+        version = to_version(slot_, numbers_, columns_.size());
+        version.visible = true;
+        return true;
+    });
+}
+
+void RowScan::close() {
+    pgcall([&] {
+        index_endscan(scan_);
+        UnregisterSnapshot(snapshot_);
+        ExecDropSingleTupleTableSlot(slot_);
+        index_close(tree_, NoLock);
+        table_close(heap_, NoLock);
+    });
 }
 
 std::vector<std::size_t> lock_versions(Oid table, const std::vector<Datum>& row_ids, std::size_t most) {

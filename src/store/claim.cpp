@@ -10,75 +10,50 @@ namespace qinglong::store {
 
 namespace {
 
+// What is read of a schedule row.
+constexpr const char* kScheduleColumns[] = {"project_id",    "trigger_id",          "trigger_revision",
+                                            "state_version", "claim_version",       "next_fire_at_ms",
+                                            "updated_at_ms", "claim_expires_at_ms", "retry_at_ms"};
+constexpr const char* kLaterColumns[] = {"next_fire_at_ms", "due_delay_ms"};
+constexpr const char* kDueIndex = "trigger_schedules_due_idx";
+
 // A row that was due and is now locked.
 struct Due {
     Datum row_id;
     std::string project_id;
     std::string trigger_id;
     std::int32_t trigger_revision;
-    std::optional<std::int64_t> next_fire_at_ms;
-    std::int64_t claim_version;
     std::int64_t state_version;
+    std::int64_t claim_version;
+    std::optional<std::int64_t> next_fire_at_ms;
 };
 
-// How far the due rows have been read.
-struct Place {
-    std::int64_t due = -2; // before all
-    std::string project;
-    std::string trigger;
-    bool at_end = false;
-};
+// When a row that is due by its cursor can be claimed: not before its lease and its back-off have ended.
+std::int64_t free_at(const pg::Row& row) {
+    return std::max(row.maybe_bigint(7).value_or(0), row.maybe_bigint(8).value_or(0));
+}
 
-// Reads due rows on from a place, in the order of the index and in portions, and locks them until there are
-// enough.
-std::vector<Due> lock_due(std::int64_t now, std::size_t most, Place& place) {
-    // The clock arrives as a parameter: as a sub-select it would cost the planner its index.
-    static pg::Statement statement = pg::statement<INT8OID, INT8OID, INT8OID, TEXTOID, TEXTOID>(R"(
-SELECT s.ctid, s.project_id, s.trigger_id, s.trigger_revision,
-       COALESCE(s.next_fire_at_ms + s.due_delay_ms, (-1)::bigint),
-       s.next_fire_at_ms, s.claim_version, s.state_version
-  FROM qinglong.trigger_schedules s
- WHERE s.schedulable
-   AND COALESCE(s.next_fire_at_ms + s.due_delay_ms, (-1)::bigint) <= $1
-   AND (COALESCE(s.next_fire_at_ms + s.due_delay_ms, (-1)::bigint), s.project_id, s.trigger_id) > ($3, $4, $5)
-   AND (s.claim_expires_at_ms IS NULL OR s.claim_expires_at_ms <= $1)
-   AND s.updated_at_ms <= $1
-   AND (s.retry_at_ms IS NULL OR s.retry_at_ms <= $1)
- ORDER BY COALESCE(s.next_fire_at_ms + s.due_delay_ms, (-1)::bigint), s.project_id, s.trigger_id
- LIMIT $2)");
-    constexpr std::size_t kLeastPortion = 16; // of which others may hold some
-    constexpr std::size_t kMostPortion = 1024;
-
+// Reads due rows on from where the scan stands and locks them, until there are enough or no more.
+std::vector<Due> lock_due(pg::RowScan& scan, std::int64_t now, std::size_t most) {
     std::vector<Due> locked;
-    for (std::size_t portion = std::max(most, kLeastPortion);;
-         portion = std::min(2 * portion, kMostPortion)) {
-        const pg::Rows rows = pg::execute(
-            statement, {pg::value(now), pg::value(static_cast<std::int64_t>(portion)), pg::value(place.due),
-                        pg::value(place.project), pg::value(place.trigger)});
-        std::vector<pg::Row> due_rows;
+    for (bool more = true; more && locked.size() < most;) {
+        std::vector<pg::Row> rows;
         std::vector<Datum> row_ids;
-        for (std::uint64_t i = 0; i < rows.size(); ++i) {
-            due_rows.emplace_back(rows, i);
-            row_ids.push_back(due_rows.back().datum(0));
+        pg::Version version;
+        while (row_ids.size() < most - locked.size() && (more = scan.next(version))) {
+            const pg::Row& row = version.row;
+            if (row.bigint(6) > now || free_at(row) > now) // changed at a time still ahead; not free
+                continue;
+            rows.push_back(row);
+            row_ids.push_back(version.row_id);
         }
-        const std::vector<std::size_t> indexes =
-            pg::lock_versions(schedules(), row_ids, most - locked.size());
-        for (const std::size_t index : indexes) {
-            const pg::Row& row = due_rows[index];
-            locked.push_back({row.datum(0), row.string(1), row.string(2), row.integer(3), row.maybe_bigint(5),
-                              row.bigint(6), row.bigint(7)});
+        for (const std::size_t index : pg::lock_versions(schedules(), row_ids, row_ids.size())) {
+            const pg::Row& row = rows[index];
+            locked.push_back({row_ids[index], row.string(0), row.string(1), row.integer(2), row.bigint(3),
+                              row.bigint(4), row.maybe_bigint(5)});
         }
-        const bool enough = locked.size() == most;
-        place.at_end = !enough && rows.size() < portion;
-        if (place.at_end)
-            return locked;
-        const pg::Row& last = due_rows[enough ? indexes.back() : due_rows.size() - 1];
-        place.due = last.bigint(4);
-        place.project = last.string(1);
-        place.trigger = last.string(2);
-        if (enough)
-            return locked;
     }
+    return locked;
 }
 
 } // namespace
@@ -96,8 +71,9 @@ std::vector<ScheduleClaim> claim_due(const std::string& owner, const pg_uuid_t& 
     const auto most = static_cast<std::size_t>(max_claims);
     std::vector<ScheduleClaim> claims;
     // A row that is due by its hint but not eligible costs its own place only: the next ones follow.
-    for (Place place; claims.size() < most && !place.at_end;) {
-        const std::vector<Due> due = lock_due(now, most - claims.size(), place);
+    pg::RowScan scan(schedules(), kDueIndex, kScheduleColumns, pg::RowScan::Bound::at_most, now);
+    while (claims.size() < most) {
+        const std::vector<Due> due = lock_due(scan, now, most - claims.size());
         if (due.empty())
             break;
         std::vector<RevisionKey> keys;
@@ -144,27 +120,27 @@ std::vector<ScheduleClaim> claim_due(const std::string& owner, const pg_uuid_t& 
         for (const std::size_t index : pg::update_rows(schedules(), kColumns, row_ids, values))
             claims.push_back(std::move(made[index]));
     }
+    scan.close();
     return claims;
 }
 
 std::optional<std::int64_t> earliest_due_after(std::int64_t after_ms) {
     // A row that is due already and still there is leased to somebody, or backs off. Few are: a look at the
     // first of them is enough, and bounded.
-    static pg::Statement statement = pg::statement<INT8OID>(R"(
-SELECT LEAST(
-    (SELECT min(GREATEST(d.claim_expires_at_ms, d.retry_at_ms))
-       FROM (SELECT s.claim_expires_at_ms, s.retry_at_ms
-               FROM qinglong.trigger_schedules s
-              WHERE s.schedulable AND COALESCE(s.next_fire_at_ms + s.due_delay_ms, (-1)::bigint) <= $1
-              ORDER BY COALESCE(s.next_fire_at_ms + s.due_delay_ms, (-1)::bigint), s.project_id, s.trigger_id
-              LIMIT 256) d
-      WHERE GREATEST(d.claim_expires_at_ms, d.retry_at_ms) > $1),
-    (SELECT s.next_fire_at_ms + s.due_delay_ms
-       FROM qinglong.trigger_schedules s
-      WHERE s.schedulable AND COALESCE(s.next_fire_at_ms + s.due_delay_ms, (-1)::bigint) > $1
-      ORDER BY COALESCE(s.next_fire_at_ms + s.due_delay_ms, (-1)::bigint), s.project_id, s.trigger_id
-      LIMIT 1)))");
-    return pg::Row(pg::execute(statement, {pg::value(after_ms)}), 0).maybe_bigint(0);
+    constexpr int kMostDue = 256;
+    std::optional<std::int64_t> earliest;
+    const auto consider = [&](std::int64_t ms) { earliest = std::min(earliest.value_or(ms), ms); };
+    pg::Version version;
+    pg::RowScan due(schedules(), kDueIndex, kScheduleColumns, pg::RowScan::Bound::at_most, after_ms);
+    for (int i = 0; i < kMostDue && due.next(version); ++i)
+        if (free_at(version.row) > after_ms)
+            consider(free_at(version.row));
+    due.close();
+    pg::RowScan later(schedules(), kDueIndex, kLaterColumns, pg::RowScan::Bound::more_than, after_ms);
+    if (later.next(version))
+        consider(version.row.bigint(0) + version.row.integer(1));
+    later.close();
+    return earliest;
 }
 
 } // namespace qinglong::store

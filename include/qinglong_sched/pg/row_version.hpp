@@ -36,6 +36,27 @@ enum class Find {
 // by column; the answer has their order. The table stays locked to the end of the transaction.
 std::vector<Version> find_rows(Find what, Oid table, Columns columns, std::span<const Value> keys);
 
+// Rows as a statement sees them, in the order of an index whose first column is a bigint and its bounds.
+// Close it; where an error is thrown past it the end of the transaction does.
+class RowScan {
+  public:
+    enum class Bound { at_most, more_than };
+
+    RowScan(Oid table, const char* index, Columns columns, Bound bound, std::int64_t value);
+    bool next(Version& version); // false at the end, and from then on
+    void close();
+
+  private:
+    Columns columns_;
+    Relation heap_;
+    Relation tree_;
+    TupleTableSlot* slot_;
+    Snapshot snapshot_;
+    IndexScanDesc scan_;
+    const AttrNumber* numbers_;
+    bool at_end_ = false;
+};
+
 // Locks versions of rows for an update, at most so many, and answers which (their indexes, in order). A
 // version that somebody holds or has replaced is passed over, and nothing of it is locked. SELECT ... SKIP
 // LOCKED would follow it to its successor and lock that one, before it finds that it does not qualify any
