@@ -4,6 +4,10 @@ namespace qinglong::pg {
 
 namespace {
 
+Datum text_datum(std::string_view text) {
+    return PointerGetDatum(cstring_to_text_with_len(text.data(), static_cast<int>(text.size())));
+}
+
 Row copy_columns(TupleTableSlot* slot, const AttrNumber* numbers, std::size_t count) {
     auto* const values = static_cast<Datum*>(palloc(sizeof(Datum) * count));
     auto* const nulls = static_cast<bool*>(palloc(sizeof(bool) * count));
@@ -105,7 +109,8 @@ std::vector<Version> find_rows(Find what, Oid table, Columns columns, std::span<
     return versions;
 }
 
-RowScan::RowScan(Oid table, const char* index, Columns columns, Bound bound, std::int64_t value)
+RowScan::RowScan(Oid table, const char* index, Columns columns, Bound bound, std::int64_t value,
+                 const std::optional<Start>& start)
     : columns_(columns) {
     pgcall([&] {
         heap_ = table_open(table, AccessShareLock);
@@ -117,25 +122,47 @@ RowScan::RowScan(Oid table, const char* index, Columns columns, Bound bound, std
         numbers_ = column_numbers(heap_, columns_);
         slot_ = table_slot_create(heap_, nullptr);
         snapshot_ = RegisterSnapshot(GetTransactionSnapshot());
-        scan_ = begin_index_scan(heap_, tree_, snapshot_, 1);
-        ScanKeyData key;
+        const int count = start ? 2 : 1;
+        scan_ = begin_index_scan(heap_, tree_, snapshot_, count);
+        ScanKeyData keys[2];
         if (bound == Bound::at_most)
-            ScanKeyInit(&key, 1, BTLessEqualStrategyNumber, F_INT8LE, Int64GetDatum(value));
+            ScanKeyInit(&keys[0], 1, BTLessEqualStrategyNumber, F_INT8LE, Int64GetDatum(value));
         else
-            ScanKeyInit(&key, 1, BTGreaterStrategyNumber, F_INT8GT, Int64GetDatum(value));
-        index_rescan(scan_, &key, 1, nullptr, 0);
+            ScanKeyInit(&keys[0], 1, BTGreaterStrategyNumber, F_INT8GT, Int64GetDatum(value));
+        if (start) { // ROW(...) >= ROW(...); the scan refers to its members
+            auto* const members = static_cast<ScanKey>(palloc0(3 * sizeof(ScanKeyData)));
+            const auto member = [&](int i, Oid collation, RegProcedure compare, Datum datum) {
+                ScanKeyEntryInitialize(&members[i], SK_ROW_MEMBER | (i == 2 ? SK_ROW_END : 0),
+                                       static_cast<AttrNumber>(i + 1), BTGreaterEqualStrategyNumber,
+                                       InvalidOid, collation, compare, datum);
+            };
+            member(0, InvalidOid, F_BTINT8CMP, Int64GetDatum(start->number));
+            member(1, C_COLLATION_OID, F_BTTEXTCMP, text_datum(start->first));
+            member(2, C_COLLATION_OID, F_BTTEXTCMP, text_datum(start->second));
+            keys[1] = {};
+            keys[1].sk_flags = SK_ROW_HEADER;
+            keys[1].sk_attno = 1;
+            keys[1].sk_strategy = BTGreaterEqualStrategyNumber;
+            keys[1].sk_argument = PointerGetDatum(members);
+        }
+        index_rescan(scan_, keys, count, nullptr, 0);
     });
 }
 
 bool RowScan::next(Version& version) {
     return pgcall([&] {
         // Asked again at the end, an index would begin anew.
-        at_end_ = at_end_ || !index_getnext_slot(scan_, ForwardScanDirection, slot_);
-        if (at_end_)
-            return false;
-        version = to_version(slot_, numbers_, columns_.size());
-        version.visible = true;
-        return true;
+        while (!at_end_ && index_getnext_tid(scan_, ForwardScanDirection) != nullptr) {
+            if (!index_fetch_heap(scan_, slot_)) {
+                ++dead_;
+                continue;
+            }
+            version = to_version(slot_, numbers_, columns_.size());
+            version.visible = true;
+            return true;
+        }
+        at_end_ = true;
+        return false;
     });
 }
 

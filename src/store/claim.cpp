@@ -11,9 +11,9 @@ namespace qinglong::store {
 namespace {
 
 // What is read of a schedule row.
-constexpr const char* kScheduleColumns[] = {"project_id",    "trigger_id",          "trigger_revision",
-                                            "state_version", "claim_version",       "next_fire_at_ms",
-                                            "updated_at_ms", "claim_expires_at_ms", "retry_at_ms"};
+constexpr const char* kScheduleColumns[] = {
+    "project_id",      "trigger_id",    "trigger_revision",    "state_version", "claim_version",
+    "next_fire_at_ms", "updated_at_ms", "claim_expires_at_ms", "retry_at_ms",   "due_delay_ms"};
 constexpr const char* kLaterColumns[] = {"next_fire_at_ms", "due_delay_ms"};
 constexpr const char* kDueIndex = "trigger_schedules_due_idx";
 
@@ -33,8 +33,31 @@ std::int64_t free_at(const pg::Row& row) {
     return std::max(row.maybe_bigint(7).value_or(0), row.maybe_bigint(8).value_or(0));
 }
 
-// Reads due rows on from where the scan stands and locks them, until there are enough or no more.
-std::vector<Due> lock_due(pg::RowScan& scan, std::int64_t now, std::size_t most) {
+// Whose claims are made, and for how long.
+struct Lease {
+    const std::string& owner;
+    const pg_uuid_t& token;
+    std::int64_t acquired_at_ms;
+    std::int64_t expires_at_ms;
+};
+
+// Where an old snapshot is held, entries of rows that have moved on pile up before the first due row, and
+// each claim would pass all of them. A session that has passed many begins for a second where it found the
+// first row; what comes to stand before that one meanwhile waits so long.
+struct Front {
+    std::int64_t seen_at_ms;
+    std::int64_t due_ms;
+    std::string project_id;
+    std::string trigger_id;
+};
+constexpr std::uint64_t kManyDead = 1000;
+constexpr std::int64_t kFrontMs = 1000;
+std::optional<Front> front;
+
+// Reads due rows on from where the scan stands and locks them, until there are enough or no more. Notes the
+// first row that it sees.
+std::vector<Due> lock_due(pg::RowScan& scan, std::int64_t now, std::size_t most,
+                          std::optional<Front>& first) {
     std::vector<Due> locked;
     for (bool more = true; more && locked.size() < most;) {
         std::vector<pg::Row> rows;
@@ -42,6 +65,9 @@ std::vector<Due> lock_due(pg::RowScan& scan, std::int64_t now, std::size_t most)
         pg::Version version;
         while (row_ids.size() < most - locked.size() && (more = scan.next(version))) {
             const pg::Row& row = version.row;
+            if (!first)
+                first = Front{now, row.null(5) ? -1 : row.bigint(5) + row.integer(9), row.string(0),
+                              row.string(1)};
             if (row.bigint(6) > now || free_at(row) > now) // changed at a time still ahead; not free
                 continue;
             rows.push_back(row);
@@ -56,24 +82,20 @@ std::vector<Due> lock_due(pg::RowScan& scan, std::int64_t now, std::size_t most)
     return locked;
 }
 
-} // namespace
-
-Oid schedules() {
-    return pg::table_oid("qinglong", "trigger_schedules");
-}
-
-std::vector<ScheduleClaim> claim_due(const std::string& owner, const pg_uuid_t& token, std::int64_t lease_ms,
-                                     int max_claims) {
+// Makes claims of due rows until there are enough, from a place in their order or from the first.
+void claim_from(const std::optional<Front>& start, const Lease& lease, std::size_t most,
+                std::vector<ScheduleClaim>& claims) {
     static constexpr const char* kColumns[] = {"claim_owner",         "claim_token",   "claim_version",
                                                "claim_expires_at_ms", "state_version", "updated_at_ms"};
-
-    const std::int64_t now = pg::clock_ms();
-    const auto most = static_cast<std::size_t>(max_claims);
-    std::vector<ScheduleClaim> claims;
     // A row that is due by its hint but not eligible costs its own place only: the next ones follow.
-    pg::RowScan scan(schedules(), kDueIndex, kScheduleColumns, pg::RowScan::Bound::at_most, now);
+    const std::int64_t now = lease.acquired_at_ms;
+    std::optional<Front> first;
+    pg::RowScan scan(
+        schedules(), kDueIndex, kScheduleColumns, pg::RowScan::Bound::at_most, now,
+        start ? std::optional(pg::RowScan::Start{start->due_ms, start->project_id, start->trigger_id})
+              : std::nullopt);
     while (claims.size() < most) {
-        const std::vector<Due> due = lock_due(scan, now, most - claims.size());
+        const std::vector<Due> due = lock_due(scan, now, most - claims.size(), first);
         if (due.empty())
             break;
         std::vector<RevisionKey> keys;
@@ -101,11 +123,11 @@ std::vector<ScheduleClaim> claim_due(const std::string& owner, const pg_uuid_t& 
             claim.task_content_digest = head.task_digest;
             claim.state_version = found.state_version + 1;
             claim.next_fire_at_ms = found.next_fire_at_ms;
-            claim.claim_owner = owner;
-            claim.claim_token = token;
+            claim.claim_owner = lease.owner;
+            claim.claim_token = lease.token;
             claim.claim_version = found.claim_version + 1;
             claim.claim_acquired_at_ms = now;
-            claim.claim_expires_at_ms = now + lease_ms;
+            claim.claim_expires_at_ms = lease.expires_at_ms;
             claim.spec = pg::jsonb_bytes(head.spec);
             // A row is claimed even if its spec is damaged, so that an admission can quarantine it.
             // Neighbours in the order of being due often have the same spec.
@@ -115,7 +137,7 @@ std::vector<ScheduleClaim> claim_due(const std::string& owner, const pg_uuid_t& 
             claim.timezone = readings.timezone;
             claim.misfire_policy = readings.misfire_policy;
             row_ids.push_back(found.row_id);
-            values.insert(values.end(), {pg::value(claim.claim_owner), pg::value(token),
+            values.insert(values.end(), {pg::value(claim.claim_owner), pg::value(lease.token),
                                          pg::value(claim.claim_version), pg::value(claim.claim_expires_at_ms),
                                          pg::value(claim.state_version), pg::value(now)});
             made.push_back(std::move(claim));
@@ -124,6 +146,26 @@ std::vector<ScheduleClaim> claim_due(const std::string& owner, const pg_uuid_t& 
             claims.push_back(std::move(made[index]));
     }
     scan.close();
+    if (!start)
+        front = scan.dead() >= kManyDead ? first : std::nullopt;
+}
+
+} // namespace
+
+Oid schedules() {
+    return pg::table_oid("qinglong", "trigger_schedules");
+}
+
+std::vector<ScheduleClaim> claim_due(const std::string& owner, const pg_uuid_t& token, std::int64_t lease_ms,
+                                     int max_claims) {
+    const std::int64_t now = pg::clock_ms();
+    const Lease lease{owner, token, now, now + lease_ms};
+    const auto most = static_cast<std::size_t>(max_claims);
+    std::vector<ScheduleClaim> claims;
+    if (front && now >= front->seen_at_ms && now < front->seen_at_ms + kFrontMs)
+        claim_from(front, lease, most, claims);
+    if (claims.size() < most)
+        claim_from(std::nullopt, lease, most, claims);
     return claims;
 }
 

@@ -41,10 +41,18 @@ std::vector<Version> find_rows(Find what, Oid table, Columns columns, std::span<
 class RowScan {
   public:
     enum class Bound { at_most, more_than };
+    // Where to begin: a key of the index, whose other two columns are texts.
+    struct Start {
+        std::int64_t number;
+        std::string_view first;
+        std::string_view second;
+    };
 
-    RowScan(Oid table, const char* index, Columns columns, Bound bound, std::int64_t value);
+    RowScan(Oid table, const char* index, Columns columns, Bound bound, std::int64_t value,
+            const std::optional<Start>& start = std::nullopt);
     bool next(Version& version); // false at the end, and from then on
     void close();
+    std::uint64_t dead() const { return dead_; } // entries without a visible row that were passed
 
   private:
     Columns columns_;
@@ -54,6 +62,7 @@ class RowScan {
     Snapshot snapshot_;
     IndexScanDesc scan_;
     const AttrNumber* numbers_;
+    std::uint64_t dead_ = 0;
     bool at_end_ = false;
 };
 
