@@ -4,6 +4,8 @@ nothing can be claimed any more (or `cycles` are done), and reports what it did.
 import time
 import uuid
 
+from psycopg import pq
+
 from server import Failure, Session, cpu_ns
 
 RETRYABLE = ("40001", "40P01", "55P03")
@@ -21,10 +23,11 @@ def warm(session, *arguments):
 
 
 def batch_replica(barrier, number, database, max_claims, serializable=True, cycles=None):
-    """ql_claim, then ql_admit_batch; repeats an admission that lost a serialization conflict."""
+    """ql_claim, then ql_admit_batch; repeats an admission that lost a serialization conflict. The claims go back as they
+    came, in binary form."""
     session = Session(
         database,
-        claim="SELECT array_agg(c)::text FROM qinglong.ql_claim($1, NULL, $2) AS c",
+        claim="SELECT array_agg(c) FROM qinglong.ql_claim($1, NULL, $2) AS c",
         admit="SELECT count(*) FILTER (WHERE status = 'admitted') FROM qinglong.ql_admit_batch($1)")
     owner, limit = f"bench:{number}".encode(), str(max_claims).encode()
     admitted = failures = abandoned = 0
@@ -32,7 +35,7 @@ def batch_replica(barrier, number, database, max_claims, serializable=True, cycl
     barrier.wait()
     start = time.monotonic()
     while cycles is None or cycles > 0:
-        claims = session.call("claim", owner, limit).get_value(0, 0)
+        claims = session.call("claim", owner, limit, result_format=pq.Format.BINARY).get_value(0, 0)
         if claims is None:
             break
         cycles = cycles and cycles - 1
@@ -40,7 +43,7 @@ def batch_replica(barrier, number, database, max_claims, serializable=True, cycl
             try:
                 if serializable:
                     session.run("BEGIN ISOLATION LEVEL SERIALIZABLE")
-                result = session.call("admit", claims)
+                result = session.call("admit", claims, values_format=pq.Format.BINARY)
                 if serializable:
                     session.run("COMMIT")
                 admitted += int(result.get_value(0, 0))

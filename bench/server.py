@@ -41,8 +41,8 @@ class Session:
     def run(self, text):
         return self._done(self.conn.exec_(text.encode()))
 
-    def call(self, name, *values):
-        return self._done(self.conn.exec_prepared(name.encode(), list(values)))
+    def call(self, name, *values, values_format=pq.Format.TEXT, result_format=pq.Format.TEXT):
+        return self._done(self.conn.exec_prepared(name.encode(), list(values), [values_format] * len(values), result_format))
 
     def rollback(self):
         """Ends what a failure left; after a failed COMMIT that is nothing."""
