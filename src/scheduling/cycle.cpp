@@ -221,6 +221,10 @@ CycleSummary run_cycle(const CycleOptions& options) {
     return summary;
 }
 
+void look_ahead() {
+    store::require_ready();
+}
+
 std::optional<std::int64_t> next_due_ms(std::int64_t after_ms) {
     store::lock_extension();
     return store::earliest_due_after(after_ms);

@@ -16,6 +16,8 @@ namespace {
 constexpr int kTickMs = 50;
 constexpr int kSliceMs =
     1000; // a sleep looks at the clock at least this often, because clocks are set at times
+// So long before something is due a scheduler looks at the catalog, if that has changed: it may take 50 ms.
+constexpr int kAheadMs = 100;
 constexpr int kLeastPauseMs = 500;
 constexpr int kMostPauseMs = 30000;
 
@@ -139,6 +141,18 @@ Round run_cycle(const Scheduler& self) {
     return round;
 }
 
+// Looks whether it may schedule; an answer of no is left to the cycle.
+void look_ahead(const Scheduler& self) {
+    PortalContext = self.context;
+    StartTransactionCommand();
+    const int level = pg::begin_spi(true);
+    PushActiveSnapshot(GetTransactionSnapshot());
+    pg::boundary([] { scheduling::look_ahead(); });
+    PopActiveSnapshot();
+    pg::end_spi(level);
+    CommitTransactionCommand();
+}
+
 // Sleeps until something may be due, at most `most_ms`; a wake-up ends it early if the scheduler may be
 // woken.
 void sleep_until_due(const Scheduler& self, int most_ms, std::int64_t due_ms, bool wakeable) {
@@ -254,8 +268,18 @@ void run_round(Scheduler& self) {
         most_ms = report_failure(self, failure);
         wakeable = false;
     }
-    (void)attempt(
-        self, [&] { sleep_until_due(self, most_ms, round.next_due_ms, wakeable); }, failure);
+    const auto sleep_until = [&](std::int64_t ms) {
+        (void)attempt(
+            self, [&] { sleep_until_due(self, most_ms, ms, wakeable); }, failure);
+    };
+    const std::int64_t ahead = round.next_due_ms - pg::clock_ms();
+    if (done && ahead > kAheadMs && ahead < most_ms) {
+        sleep_until(round.next_due_ms - kAheadMs);
+        if (scheduling::stop_flag == 0 && requests(*self.database) == self.requests)
+            (void)attempt(
+                self, [&] { look_ahead(self); }, failure);
+    }
+    sleep_until(round.next_due_ms);
 }
 
 } // namespace

@@ -31,6 +31,9 @@ struct CycleSummary {
 // where no portal runs it, an active snapshot; it commits several times and returns in a fresh transaction.
 CycleSummary run_cycle(const CycleOptions& options);
 
+// What the next cycle would look at first, so that it finds it done: see store::require_ready().
+void look_ahead();
+
 // When, after that time, a row can be claimed next: what the sleep between cycles waits for; needs SPI.
 std::optional<std::int64_t> next_due_ms(std::int64_t after_ms);
 
