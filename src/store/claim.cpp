@@ -45,19 +45,30 @@ struct Lease {
 // each claim would pass all of them. A session that has passed many begins for a second where it found the
 // first row; what comes to stand before that one meanwhile waits so long.
 struct Front {
-    std::int64_t seen_at_ms;
+    static constexpr std::size_t kLongestId = 128;
+    std::int64_t seen_at_ms; // 0: nothing is remembered
     std::int64_t due_ms;
-    std::string project_id;
-    std::string trigger_id;
+    char project_id[kLongestId + 1];
+    char trigger_id[kLongestId + 1];
 };
 constexpr std::uint64_t kManyDead = 1000;
 constexpr std::int64_t kFrontMs = 1000;
-std::optional<Front> front;
+Front front = {};
+
+void remember(Front& place, std::int64_t now, const pg::Row& row) {
+    const std::string project_id = row.string(0);
+    const std::string trigger_id = row.string(1);
+    if (project_id.size() > Front::kLongestId || trigger_id.size() > Front::kLongestId)
+        return;
+    place.seen_at_ms = now;
+    place.due_ms = row.null(5) ? -1 : row.bigint(5) + row.integer(9);
+    std::memcpy(place.project_id, project_id.c_str(), project_id.size() + 1);
+    std::memcpy(place.trigger_id, trigger_id.c_str(), trigger_id.size() + 1);
+}
 
 // Reads due rows on from where the scan stands and locks them, until there are enough or no more. Notes the
 // first row that it sees.
-std::vector<Due> lock_due(pg::RowScan& scan, std::int64_t now, std::size_t most,
-                          std::optional<Front>& first) {
+std::vector<Due> lock_due(pg::RowScan& scan, std::int64_t now, std::size_t most, Front& first) {
     std::vector<Due> locked;
     for (bool more = true; more && locked.size() < most;) {
         std::vector<pg::Row> rows;
@@ -65,9 +76,8 @@ std::vector<Due> lock_due(pg::RowScan& scan, std::int64_t now, std::size_t most,
         pg::Version version;
         while (row_ids.size() < most - locked.size() && (more = scan.next(version))) {
             const pg::Row& row = version.row;
-            if (!first)
-                first = Front{now, row.null(5) ? -1 : row.bigint(5) + row.integer(9), row.string(0),
-                              row.string(1)};
+            if (first.seen_at_ms == 0)
+                remember(first, now, row);
             if (row.bigint(6) > now || free_at(row) > now) // changed at a time still ahead; not free
                 continue;
             rows.push_back(row);
@@ -83,17 +93,14 @@ std::vector<Due> lock_due(pg::RowScan& scan, std::int64_t now, std::size_t most,
 }
 
 // Makes claims of due rows until there are enough, from a place in their order or from the first.
-void claim_from(const std::optional<Front>& start, const Lease& lease, std::size_t most,
+void claim_from(const std::optional<pg::RowScan::Start>& start, const Lease& lease, std::size_t most,
                 std::vector<ScheduleClaim>& claims) {
     static constexpr const char* kColumns[] = {"claim_owner",         "claim_token",   "claim_version",
                                                "claim_expires_at_ms", "state_version", "updated_at_ms"};
     // A row that is due by its hint but not eligible costs its own place only: the next ones follow.
     const std::int64_t now = lease.acquired_at_ms;
-    std::optional<Front> first;
-    pg::RowScan scan(
-        schedules(), kDueIndex, kScheduleColumns, pg::RowScan::Bound::at_most, now,
-        start ? std::optional(pg::RowScan::Start{start->due_ms, start->project_id, start->trigger_id})
-              : std::nullopt);
+    Front first = {};
+    pg::RowScan scan(schedules(), kDueIndex, kScheduleColumns, pg::RowScan::Bound::at_most, now, start);
     while (claims.size() < most) {
         const std::vector<Due> due = lock_due(scan, now, most - claims.size(), first);
         if (due.empty())
@@ -147,7 +154,7 @@ void claim_from(const std::optional<Front>& start, const Lease& lease, std::size
     }
     scan.close();
     if (!start)
-        front = scan.dead() >= kManyDead ? first : std::nullopt;
+        front = scan.dead() >= kManyDead ? first : Front{};
 }
 
 } // namespace
@@ -162,8 +169,8 @@ std::vector<ScheduleClaim> claim_due(const std::string& owner, const pg_uuid_t& 
     const Lease lease{owner, token, now, now + lease_ms};
     const auto most = static_cast<std::size_t>(max_claims);
     std::vector<ScheduleClaim> claims;
-    if (front && now >= front->seen_at_ms && now < front->seen_at_ms + kFrontMs)
-        claim_from(front, lease, most, claims);
+    if (front.seen_at_ms != 0 && now >= front.seen_at_ms && now < front.seen_at_ms + kFrontMs)
+        claim_from(pg::RowScan::Start{front.due_ms, front.project_id, front.trigger_id}, lease, most, claims);
     if (claims.size() < most)
         claim_from(std::nullopt, lease, most, claims);
     return claims;
