@@ -176,24 +176,20 @@ void RowScan::close() {
     });
 }
 
-std::vector<std::size_t> lock_versions(Oid table, const std::vector<Datum>& row_ids, std::size_t most) {
+std::vector<std::size_t> lock_versions(Oid table, const std::vector<Datum>& row_ids) {
     std::vector<char> locked(row_ids.size(), 0);
     pgcall([&] {
         PreventCommandIfReadOnly("scheduling");
         Relation const relation = table_open(table, RowShareLock);
         check_access(relation, ACL_UPDATE); // what SELECT ... FOR UPDATE would ask for
         TupleTableSlot* const slot = table_slot_create(relation, nullptr);
-        std::size_t count = 0;
-        for (std::size_t i = 0; i < row_ids.size() && count < most; ++i) {
+        for (std::size_t i = 0; i < row_ids.size(); ++i) {
             auto* const row_id = reinterpret_cast<ItemPointer>(DatumGetPointer(row_ids[i]));
             TM_FailureData failure;
             const TM_Result result =
                 table_tuple_lock(relation, row_id, GetActiveSnapshot(), slot, GetCurrentCommandId(false),
                                  LockTupleNoKeyExclusive, LockWaitSkip, 0, &failure);
-            if (result == TM_Ok) {
-                locked[i] = 1;
-                ++count;
-            }
+            locked[i] = result == TM_Ok ? 1 : 0;
             ExecClearTuple(slot);
         }
         ExecDropSingleTupleTableSlot(slot);

@@ -208,7 +208,7 @@ std::int64_t lock_rows(Set set) {
             row_ids.push_back(all[i]->row.row_id);
         }
     std::vector<bool> held(all.size(), false);
-    const std::vector<std::size_t> locked = pg::lock_versions(schedules(), row_ids, row_ids.size());
+    const std::vector<std::size_t> locked = pg::lock_versions(schedules(), row_ids);
     const std::int64_t now = pg::clock_ms();
     for (const std::size_t index : locked)
         held[matching[index]] = now < all[matching[index]]->claim->claim_expires_at_ms;
@@ -617,7 +617,7 @@ UPDATE qinglong.trigger_schedules s
     if (rows.empty())
         return;
     const Datum version = pg::Row(rows, 0).datum(0);
-    if (!pg::lock_versions(schedules(), {version}, 1).empty())
+    if (!pg::lock_versions(schedules(), {version}).empty())
         (void)pg::execute(release, {pg::Value(version), pg::value(pg::clock_ms())});
 }
 

@@ -14,8 +14,24 @@ namespace {
 constexpr const char* kScheduleColumns[] = {
     "project_id",      "trigger_id",    "trigger_revision",    "state_version", "claim_version",
     "next_fire_at_ms", "updated_at_ms", "claim_expires_at_ms", "retry_at_ms",   "due_delay_ms"};
-constexpr const char* kLaterColumns[] = {"next_fire_at_ms", "due_delay_ms"};
+enum ScheduleColumn : int {
+    project_id,
+    trigger_id,
+    trigger_revision,
+    state_version,
+    claim_version,
+    next_fire_at_ms,
+    updated_at_ms,
+    claim_expires_at_ms,
+    retry_at_ms,
+    due_delay_ms
+};
 constexpr const char* kDueIndex = "trigger_schedules_due_idx";
+
+// The key of a row in that index: when it is due; before all others without a cursor.
+std::int64_t due_at(const pg::Row& row) {
+    return row.null(next_fire_at_ms) ? -1 : row.bigint(next_fire_at_ms) + row.integer(due_delay_ms);
+}
 
 // A row that was due and is now locked.
 struct Due {
@@ -30,7 +46,8 @@ struct Due {
 
 // When a row that is due by its cursor can be claimed: not before its lease and its back-off have ended.
 std::int64_t free_at(const pg::Row& row) {
-    return std::max(row.maybe_bigint(7).value_or(0), row.maybe_bigint(8).value_or(0));
+    return std::max(row.maybe_bigint(claim_expires_at_ms).value_or(0),
+                    row.maybe_bigint(retry_at_ms).value_or(0));
 }
 
 // Whose claims are made, and for how long.
@@ -56,14 +73,14 @@ constexpr std::int64_t kFrontMs = 1000;
 Front front = {};
 
 void remember(Front& place, std::int64_t now, const pg::Row& row) {
-    const std::string project_id = row.string(0);
-    const std::string trigger_id = row.string(1);
-    if (project_id.size() > Front::kLongestId || trigger_id.size() > Front::kLongestId)
+    const std::string project = row.string(project_id);
+    const std::string trigger = row.string(trigger_id);
+    if (project.size() > Front::kLongestId || trigger.size() > Front::kLongestId)
         return;
     place.seen_at_ms = now;
-    place.due_ms = row.null(5) ? -1 : row.bigint(5) + row.integer(9);
-    std::memcpy(place.project_id, project_id.c_str(), project_id.size() + 1);
-    std::memcpy(place.trigger_id, trigger_id.c_str(), trigger_id.size() + 1);
+    place.due_ms = due_at(row);
+    std::memcpy(place.project_id, project.c_str(), project.size() + 1);
+    std::memcpy(place.trigger_id, trigger.c_str(), trigger.size() + 1);
 }
 
 // Reads due rows on from where the scan stands and locks them, until there are enough or no more. Notes the
@@ -78,15 +95,17 @@ std::vector<Due> lock_due(pg::RowScan& scan, std::int64_t now, std::size_t most,
             const pg::Row& row = version.row;
             if (first.seen_at_ms == 0)
                 remember(first, now, row);
-            if (row.bigint(6) > now || free_at(row) > now) // changed at a time still ahead; not free
+            // Changed at a time still ahead, or not free.
+            if (row.bigint(updated_at_ms) > now || free_at(row) > now)
                 continue;
             rows.push_back(row);
             row_ids.push_back(version.row_id);
         }
-        for (const std::size_t index : pg::lock_versions(schedules(), row_ids, row_ids.size())) {
+        for (const std::size_t index : pg::lock_versions(schedules(), row_ids)) {
             const pg::Row& row = rows[index];
-            locked.push_back({row_ids[index], row.string(0), row.string(1), row.integer(2), row.bigint(3),
-                              row.bigint(4), row.maybe_bigint(5)});
+            locked.push_back({row_ids[index], row.string(project_id), row.string(trigger_id),
+                              row.integer(trigger_revision), row.bigint(state_version),
+                              row.bigint(claim_version), row.maybe_bigint(next_fire_at_ms)});
         }
     }
     return locked;
@@ -171,8 +190,10 @@ std::vector<ScheduleClaim> claim_due(const std::string& owner, const pg_uuid_t& 
     std::vector<ScheduleClaim> claims;
     if (front.seen_at_ms != 0 && now >= front.seen_at_ms && now < front.seen_at_ms + kFrontMs)
         claim_from(pg::RowScan::Start{front.due_ms, front.project_id, front.trigger_id}, lease, most, claims);
-    if (claims.size() < most)
+    if (const auto beyond = static_cast<std::ptrdiff_t>(claims.size()); claims.size() < most) {
         claim_from(std::nullopt, lease, most, claims);
+        std::rotate(claims.begin(), claims.begin() + beyond, claims.end()); // these stand before the others
+    }
     return claims;
 }
 
@@ -188,9 +209,9 @@ std::optional<std::int64_t> earliest_due_after(std::int64_t after_ms) {
         if (free_at(version.row) > after_ms)
             consider(free_at(version.row));
     due.close();
-    pg::RowScan later(schedules(), kDueIndex, kLaterColumns, pg::RowScan::Bound::more_than, after_ms);
+    pg::RowScan later(schedules(), kDueIndex, kScheduleColumns, pg::RowScan::Bound::more_than, after_ms);
     if (later.next(version))
-        consider(version.row.bigint(0) + version.row.integer(1));
+        consider(due_at(version.row));
     later.close();
     return earliest;
 }

@@ -112,17 +112,26 @@ InstalledExtension look(Scheduler& self) {
     return found;
 }
 
-// The SPI session of the cycle and what it allocates live in the context of the round.
+// Runs body, which may throw, in a transaction and an SPI session of its own; what they allocate lives in the
+// context of the round.
+template<typename F>
+void in_session(const Scheduler& self, F body) {
+    PortalContext = self.context;
+    StartTransactionCommand();
+    const int level = pg::begin_spi(true);
+    PushActiveSnapshot(GetTransactionSnapshot());
+    pg::boundary(body);
+    PopActiveSnapshot();
+    pg::end_spi(level);
+    CommitTransactionCommand();
+}
+
 Round run_cycle(const Scheduler& self) {
     Round round = {};
     pgstat_report_activity(STATE_RUNNING, "scheduling cycle");
     enable_timeout_every(self.stop_timer, TimestampTzPlusMilliseconds(GetCurrentTimestamp(), kTickMs),
                          kTickMs);
-    PortalContext = self.context;
-    StartTransactionCommand();
-    const int level = pg::begin_spi(true);
-    PushActiveSnapshot(GetTransactionSnapshot());
-    pg::boundary([&] {
+    in_session(self, [&] {
         // Before the first claim: what falls due during the cycle is due at once after it.
         round.started_at_ms = pg::clock_ms();
         const scheduling::CycleSummary summary = scheduling::run_cycle(
@@ -132,25 +141,10 @@ Round run_cycle(const Scheduler& self) {
         if (!round.saturated) // else the next cycle follows at once
             round.next_due_ms = scheduling::next_due_ms(round.started_at_ms).value_or(0);
     });
-    PopActiveSnapshot();
-    pg::end_spi(level);
-    CommitTransactionCommand();
     disable_timeout(self.stop_timer, false);
     pgstat_report_activity(STATE_IDLE, nullptr);
     (void)pgstat_report_stat(!round.saturated); // before a sleep, else as often as any session does
     return round;
-}
-
-// Looks whether it may schedule; an answer of no is left to the cycle.
-void look_ahead(const Scheduler& self) {
-    PortalContext = self.context;
-    StartTransactionCommand();
-    const int level = pg::begin_spi(true);
-    PushActiveSnapshot(GetTransactionSnapshot());
-    pg::boundary([] { scheduling::look_ahead(); });
-    PopActiveSnapshot();
-    pg::end_spi(level);
-    CommitTransactionCommand();
 }
 
 // Sleeps until something may be due, at most `most_ms`; a wake-up ends it early if the scheduler may be
@@ -276,8 +270,8 @@ void run_round(Scheduler& self) {
     if (done && ahead > kAheadMs && ahead < most_ms) {
         sleep_until(round.next_due_ms - kAheadMs);
         if (scheduling::stop_flag == 0 && requests(*self.database) == self.requests)
-            (void)attempt(
-                self, [&] { look_ahead(self); }, failure);
+            (void)attempt( // an answer of no is left to the cycle
+                self, [&] { in_session(self, [] { scheduling::look_ahead(); }); }, failure);
     }
     sleep_until(round.next_due_ms);
 }

@@ -66,12 +66,11 @@ class RowScan {
     bool at_end_ = false;
 };
 
-// Locks versions of rows for an update, at most so many, and answers which (their indexes, in order). A
-// version that somebody holds or has replaced is passed over, and nothing of it is locked. SELECT ... SKIP
-// LOCKED would follow it to its successor and lock that one, before it finds that it does not qualify any
-// more; until the transaction ends its rightful holder would find it busy. Since the versions were found a
-// snapshot must have been active and the table locked all the time, which keeps their places from being given
-// to other rows.
-std::vector<std::size_t> lock_versions(Oid table, const std::vector<Datum>& row_ids, std::size_t most);
+// Locks versions of rows for an update, and answers which (their indexes, in order). A version that somebody
+// holds or has replaced is passed over, and nothing of it is locked. SELECT ... SKIP LOCKED would follow it
+// to its successor and lock that one, before it finds that it does not qualify any more; until the
+// transaction ends its rightful holder would find it busy. Since the versions were found a snapshot must have
+// been active and the table locked all the time, which keeps their places from being given to other rows.
+std::vector<std::size_t> lock_versions(Oid table, const std::vector<Datum>& row_ids);
 
 } // namespace qinglong::pg
